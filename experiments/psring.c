@@ -233,16 +233,15 @@ static enum status no_such_command(const char *name)
         nearest_offer(&nearest, options[i]);
     if (!option)
         nearest_offer(&nearest, "help");
-    log_error("%s: no such %s%s; psring --help lists them", name, option ? "option" : "command",
-              nearest_hint(&nearest, "", hint, sizeof hint));
-    return STATUS_USAGE;
+    return FAIL(STATUS_USAGE, "%s: no such %s%s; psring --help lists them", name,
+                option ? "option" : "command", nearest_hint(&nearest, "", hint, sizeof hint));
 }
 
 static enum status left_out(const struct command *command)
 {
-    log_error("%s: this build has no such command, because %s is OFF; configure it with -D%s=ON",
-              command->name, command->satellite, command->satellite);
-    return STATUS_USAGE;
+    return FAIL(STATUS_USAGE,
+                "%s: this build has no such command, because %s is OFF; configure it with -D%s=ON",
+                command->name, command->satellite, command->satellite);
 }
 
 static int exit_code(enum status status)

@@ -141,10 +141,9 @@ static void initialise(const struct layer_tensor *layer_tensor, size_t count, st
 static enum status fill_parameters(struct net *net, uint64_t seed)
 {
     float *host = malloc(net->parameter_count * sizeof *host);
-    if (!host) {
-        log_error("%zu initial parameters: out of memory", net->parameter_count);
-        return STATUS_NO_MEMORY;
-    }
+    if (!host)
+        return FAIL(STATUS_NO_MEMORY, "%zu initial parameters: out of memory",
+                    net->parameter_count);
     size_t position = 0;
     for (size_t i = 0; i < net->layer_count; i++) {
         for (size_t t = 0; t < net->layers[i].tensor_count; t++, position++) {
@@ -208,11 +207,8 @@ enum status net_new_cnn(struct net **out_net, struct device *device, const struc
     struct net *net = calloc(1, sizeof *net);
     if (net)
         net->layers = calloc(LAYERS_MAX, sizeof *net->layers);
-    if (!net || !net->layers) {
-        log_error("%s: out of memory", cnn->name);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!net || !net->layers)
+        TRY(FAIL(STATUS_NO_MEMORY, "%s: out of memory", cnn->name));
     net->device = device;
     net->input = cnn->input;
     net->batch_max = batch_max;
@@ -231,10 +227,9 @@ enum status net_new(struct net **net, struct device *device, const char *model, 
 {
     const struct cnn *cnn = cnn_find(model);
     *net = NULL;
-    if (!cnn) {
-        log_error("model '%s': not known; psring train --help lists the models", model);
-        return STATUS_USAGE;
-    }
+    if (!cnn)
+        return FAIL(STATUS_USAGE, "model '%s': not known; psring train --help lists the models",
+                    model);
     return net_new_cnn(net, device, cnn, batch_max, seed, true);
 }
 

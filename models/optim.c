@@ -150,10 +150,8 @@ static enum status copy_tensors(struct optimizer *o)
     }
     CHECK(covered == o->count);
     o->tensors = malloc(parameters->tensor_count * sizeof *o->tensors);
-    if (!o->tensors) {
-        log_error("an optimizer: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!o->tensors)
+        return FAIL(STATUS_NO_MEMORY, "an optimizer: out of memory");
     memcpy(o->tensors, parameters->tensors, parameters->tensor_count * sizeof *o->tensors);
     return STATUS_OK;
 }
@@ -166,11 +164,8 @@ enum status optimizer_new(struct optimizer **optimizer, struct device *device,
     CHECK((size_t)kind < sizeof kinds / sizeof *kinds);
     struct optimizer *o = calloc(1, sizeof *o);
     void *state, *correction, *lr_at;
-    if (!o) {
-        log_error("an optimizer: out of memory");
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!o)
+        TRY(FAIL(STATUS_NO_MEMORY, "an optimizer: out of memory"));
     o->ops = &kinds[kind];
     o->device = device;
     o->parameters = parameters ? *parameters : optimizer_parameters_default;

@@ -301,10 +301,9 @@ enum status published_layers(enum published model, struct net_layer **layers, si
     models[model].build(&builder);
     *count = builder.used;
     *layers = calloc(builder.used, sizeof **layers);
-    if (!*layers) {
-        log_error("no memory for the %zu layers of %s", *count, published_names[model]);
-        return STATUS_NO_MEMORY;
-    }
+    if (!*layers)
+        return FAIL(STATUS_NO_MEMORY, "no memory for the %zu layers of %s", *count,
+                    published_names[model]);
     builder = (struct builder){.layers = *layers};
     models[model].build(&builder);
     return STATUS_OK;

@@ -220,8 +220,8 @@ static enum status async_begin(struct server *server)
     if (u && u->pulls && u->heads && u->waiting && u->answers && u->tickets && u->sent &&
         allocate_chunks(u))
         return STATUS_OK;
-    log_error("server %d: no memory for the answers to %d workers", site->index, site->workers);
-    return STATUS_NO_MEMORY;
+    return FAIL(STATUS_NO_MEMORY, "server %d: no memory for the answers to %d workers", site->index,
+                site->workers);
 }
 
 /* -------- answering --------------------------------------------------------------------------- */
@@ -303,10 +303,10 @@ static enum status check_bound(const struct async *u, int worker, const struct m
     const struct consistency *consistency = &u->site->options->consistency;
     if (consistency->kind != CONSISTENCY_SSP || answer->staleness <= consistency->staleness)
         return STATUS_OK;
-    log_error("server %d: worker %d was about to get parameters that lack %u steps of another "
-              "one's, and --sync ssp:%" PRIu64 " allows that many; please report it",
-              u->site->index, worker, (unsigned)answer->staleness, consistency->staleness);
-    return STATUS_PROTOCOL;
+    return FAIL(STATUS_PROTOCOL,
+                "server %d: worker %d was about to get parameters that lack %u steps of another "
+                "one's, and --sync ssp:%" PRIu64 " allows that many; please report it",
+                u->site->index, worker, (unsigned)answer->staleness, consistency->staleness);
 }
 
 static enum status answer_pull(struct async *u, int worker, const struct async_push *pull)

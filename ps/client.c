@@ -318,11 +318,8 @@ static enum status client_plan(void *self)
     client->oldest = calloc(servers, sizeof *client->oldest);
     client->tickets = calloc(servers * window, sizeof *client->tickets);
     client->ranges = calloc(servers * window, sizeof *client->ranges);
-    if (!client->pushes || !client->slots || !client->oldest || !client->tickets ||
-        !client->ranges) {
-        log_error("ps: no memory for %d servers", client->servers);
-        return STATUS_NO_MEMORY;
-    }
+    if (!client->pushes || !client->slots || !client->oldest || !client->tickets || !client->ranges)
+        return FAIL(STATUS_NO_MEMORY, "ps: no memory for %d servers", client->servers);
     for (size_t i = 0; i < servers * window; i++)
         TRY(transport_slot_init(
             &client->slots[i], client->transport, node_of(client, (int)(i / window)),
@@ -340,15 +337,12 @@ static void client_close(void *self)
 
 static enum status client_open(void **self, const struct backend_env *site)
 {
-    if (site->topology.servers < 1) {
-        log_error("--servers 0: a parameter server needs at least one; use --servers 1");
-        return STATUS_USAGE;
-    }
+    if (site->topology.servers < 1)
+        return FAIL(STATUS_USAGE,
+                    "--servers 0: a parameter server needs at least one; use --servers 1");
     struct ps_client *client = calloc(1, sizeof *client);
-    if (!client) {
-        log_error("ps: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!client)
+        return FAIL(STATUS_NO_MEMORY, "ps: out of memory");
     client->site = site;
     client->transport = site->transport;
     client->servers = site->topology.servers;

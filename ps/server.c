@@ -70,11 +70,11 @@ enum status server_reuse(struct server *server, struct transport_slot *slot)
 enum status server_refuse(const struct server *server, int worker, const struct message *found,
                           const char *why)
 {
-    log_error("server %d: worker %d sent kind %d, step %" PRIu64 " bucket %u offset %" PRIu64
-              " (%" PRIu64 " bytes): %s; do all ranks run with the same options?",
-              server->site->index, worker, (int)found->kind, found->step, found->bucket,
-              found->offset, found->length, why);
-    return STATUS_PROTOCOL;
+    return FAIL(STATUS_PROTOCOL,
+                "server %d: worker %d sent kind %d, step %" PRIu64 " bucket %u offset %" PRIu64
+                " (%" PRIu64 " bytes): %s; do all ranks run with the same options?",
+                server->site->index, worker, (int)found->kind, found->step, found->bucket,
+                found->offset, found->length, why);
 }
 
 /* -------- the policy that sums ---------------------------------------------------------------- */
@@ -214,10 +214,9 @@ static enum status begin_rounds(struct server *server)
     server->rounds = rounds;
     if (rounds)
         rounds->payloads = calloc(window * workers, sizeof *rounds->payloads);
-    if (!rounds || !rounds->payloads) {
-        log_error("server %d: no memory for %d workers", server->site->index, server->workers);
-        return STATUS_NO_MEMORY;
-    }
+    if (!rounds || !rounds->payloads)
+        return FAIL(STATUS_NO_MEMORY, "server %d: no memory for %d workers", server->site->index,
+                    server->workers);
     for (size_t i = 0; i < window; i++)
         rounds->round[i].payloads = rounds->payloads + i * workers;
     return STATUS_OK;
@@ -302,10 +301,9 @@ static enum status begin_plan(struct server *server)
     server->slots = calloc(workers * window, sizeof *server->slots);
     server->expected = calloc(workers, sizeof *server->expected);
     server->pushes = calloc(workers, sizeof *server->pushes);
-    if (!server->slots || !server->expected || !server->pushes) {
-        log_error("server %d: no memory for %d workers", server->site->index, server->workers);
-        return STATUS_NO_MEMORY;
-    }
+    if (!server->slots || !server->expected || !server->pushes)
+        return FAIL(STATUS_NO_MEMORY, "server %d: no memory for %d workers", server->site->index,
+                    server->workers);
     TRY(server->policy->begin(server));
     for (size_t i = 0; i < workers * window; i++) {
         struct transport_slot *slot = &server->slots[i];
@@ -354,10 +352,8 @@ void ps_server_close(void *self)
 enum status ps_server_open(void **self, const struct backend_env *site)
 {
     struct server *server = calloc(1, sizeof *server);
-    if (!server) {
-        log_error("server %d: out of memory", site->index);
-        return STATUS_NO_MEMORY;
-    }
+    if (!server)
+        return FAIL(STATUS_NO_MEMORY, "server %d: out of memory", site->index);
     server->site = site;
     server->transport = site->transport;
     server->workers = site->workers;

@@ -442,11 +442,9 @@ static enum status halving_plan(void *self)
     halving->dealt = calloc(slices + 1, sizeof *halving->dealt);
     halving->tickets = calloc(4 * slices * peers + 1, sizeof *halving->tickets);
     if (!halving->schedules || !halving->peers || !halving->oldest || !halving->dealt ||
-        !halving->tickets) {
-        log_error("rhd: no memory for %zu buckets, %zu peers and %zu slices", halving->buckets,
-                  peers, slices);
-        return STATUS_NO_MEMORY;
-    }
+        !halving->tickets)
+        return FAIL(STATUS_NO_MEMORY, "rhd: no memory for %zu buckets, %zu peers and %zu slices",
+                    halving->buckets, peers, slices);
     for (size_t l = 0; l < peers; l++)
         TRY(open_peer(halving, l));
     TRY(doubling_init(&halving->doubling, halving->site));
@@ -468,16 +466,14 @@ static void halving_close(void *self)
 
 static enum status halving_open(void **self, const struct backend_env *site)
 {
-    if (site->options->reduce_order == REDUCE_ORDER_RING) {
-        log_error("rhd: adds in the order of a tree and cannot in the ring's; leave --reduce-order "
-                  "ring out, or use --backend ring or ps");
-        return STATUS_UNSUPPORTED;
-    }
+    if (site->options->reduce_order == REDUCE_ORDER_RING)
+        return FAIL(
+            STATUS_UNSUPPORTED,
+            "rhd: adds in the order of a tree and cannot in the ring's; leave --reduce-order "
+            "ring out, or use --backend ring or ps");
     struct halving *halving = calloc(1, sizeof *halving);
-    if (!halving) {
-        log_error("rhd: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!halving)
+        return FAIL(STATUS_NO_MEMORY, "rhd: out of memory");
     *halving =
         (struct halving){.site = site, .transport = site->transport, .workers = site->workers};
     *self = halving;

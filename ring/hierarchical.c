@@ -129,14 +129,14 @@ static enum status check_contents(const struct hierarchical *self)
         bool types = theirs->dtype == ours->dtype, lengths = theirs->count == ours->count;
         if (types && lengths && theirs->op == ours->op)
             continue;
-        log_error("hierarchical: ranks %d and %d on %s reduce vectors %s; all ranks of a group "
-                  "must make the same calls",
-                  self->host->ranks[self->host->rank], self->host->ranks[local],
-                  self->site->world->host,
-                  !lengths ? "of different lengths"
-                  : types  ? "by different operations"
-                           : "of different types");
-        return STATUS_PROTOCOL;
+        return FAIL(STATUS_PROTOCOL,
+                    "hierarchical: ranks %d and %d on %s reduce vectors %s; all ranks of a group "
+                    "must make the same calls",
+                    self->host->ranks[self->host->rank], self->host->ranks[local],
+                    self->site->world->host,
+                    !lengths ? "of different lengths"
+                    : types  ? "by different operations"
+                             : "of different types");
     }
 out:
     return status;
@@ -310,10 +310,8 @@ static enum status find_groups(struct host_groups *groups, const struct backend_
     enum status status;
     int size = site->world->size, rank = site->world->rank;
     int *colors = malloc((size_t)size * sizeof *colors);
-    if (!colors) {
-        log_error("hierarchical: no memory for %d ranks", size);
-        return STATUS_NO_MEMORY;
-    }
+    if (!colors)
+        return FAIL(STATUS_NO_MEMORY, "hierarchical: no memory for %d ranks", size);
     for (int other = 0; other < size; other++)
         colors[other] = GROUP_NONE;
     for (int worker = 0; worker < site->workers; worker++)
@@ -439,10 +437,8 @@ static enum status hierarchical_open(void **out, const struct backend_env *site)
     const struct comm_options *options = site->options;
     struct host_groups *groups = options->host_groups;
     struct hierarchical *self = calloc(1, sizeof *self);
-    if (!self) {
-        log_error("hierarchical: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!self)
+        return FAIL(STATUS_NO_MEMORY, "hierarchical: out of memory");
     self->site = site;
     self->elements = (struct codec){.reduction = options->reduction,
                                     .workers = site->workers,

@@ -329,10 +329,8 @@ enum status ring_plan_init(struct ring_plan *plan, const struct backend_env *sit
     plan->slot_count = segments < SLOTS_MOST ? segments : SLOTS_MOST;
     plan->slots = calloc(plan->slot_count, sizeof *plan->slots);
     plan->tickets = calloc(items + 1, sizeof *plan->tickets);
-    if (!plan->schedules || !plan->slots || !plan->tickets) {
-        log_error("ring: no memory for %zu buckets", layout->buckets);
-        return STATUS_NO_MEMORY;
-    }
+    if (!plan->schedules || !plan->slots || !plan->tickets)
+        return FAIL(STATUS_NO_MEMORY, "ring: no memory for %zu buckets", layout->buckets);
     TRY(codecs_new(&plan->codecs, site));
     for (size_t b = 0; b < layout->buckets; b++)
         plan->codecs[b].workers *= part ? part->parts : 1; /* each stands for as many */
@@ -382,10 +380,8 @@ enum status ring_open_share(void **self, const struct backend_env *site,
     const struct group *group = site->group;
     int size = group->size, index = group->rank; /* a worker's rank is its node */
     struct ring *ring = calloc(1, sizeof *ring);
-    if (!ring) {
-        log_error("ring: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!ring)
+        return FAIL(STATUS_NO_MEMORY, "ring: out of memory");
     *ring = (struct ring){.site = site,
                           .transport = site->transport,
                           .workers = size,

@@ -80,12 +80,12 @@ static enum status create(const struct shared *shared, int *descriptor,
     int error = *descriptor < 0 ? errno : allocate(*descriptor, shared->bytes);
     if (error == 0 && fstat(*descriptor, &file) != 0)
         error = errno;
-    if (error) {
-        log_error("hierarchical: no %zu bytes of memory for the %d workers of %s to share: %s; use "
-                  "smaller buckets (--bucket-mb), or --backend ring, which shares none",
-                  shared->bytes, shared->options.group->size, own_host(shared), strerror(error));
-        return status_from_errno(error);
-    }
+    if (error)
+        return FAIL(
+            status_from_errno(error),
+            "hierarchical: no %zu bytes of memory for the %d workers of %s to share: %s; use "
+            "smaller buckets (--bucket-mb), or --backend ring, which shares none",
+            shared->bytes, shared->options.group->size, own_host(shared), strerror(error));
     location->descriptor = *descriptor;
     location->device = file.st_dev;
     location->inode = file.st_ino;
@@ -115,23 +115,22 @@ static enum status find(const struct shared *shared, const struct shared_locatio
                   path, error ? strerror(error) : "it is another file");
         return error ? status_from_errno(error) : STATUS_UNSUPPORTED;
     }
-    if ((size_t)file.st_size != shared->bytes) {
-        log_error("hierarchical: rank %d on %s needs %zu bytes of shared memory and rank %d there "
-                  "has %lld: the longest bucket must be as long on all ranks",
-                  shared->options.world->rank, own_host(shared), shared->bytes,
-                  shared->options.group->ranks[0], (long long)file.st_size);
-        return STATUS_USAGE;
-    }
+    if ((size_t)file.st_size != shared->bytes)
+        return FAIL(
+            STATUS_USAGE,
+            "hierarchical: rank %d on %s needs %zu bytes of shared memory and rank %d there "
+            "has %lld: the longest bucket must be as long on all ranks",
+            shared->options.world->rank, own_host(shared), shared->bytes,
+            shared->options.group->ranks[0], (long long)file.st_size);
     return STATUS_OK;
 }
 
 static enum status map(struct shared *shared, int descriptor)
 {
     void *memory = mmap(NULL, shared->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    if (memory == MAP_FAILED) {
-        log_error("hierarchical: mapping %zu bytes: %s", shared->bytes, strerror(errno));
-        return status_from_errno(errno);
-    }
+    if (memory == MAP_FAILED)
+        return FAIL(status_from_errno(errno), "hierarchical: mapping %zu bytes: %s", shared->bytes,
+                    strerror(errno));
     shared->memory = memory;
     return STATUS_OK;
 }
@@ -179,10 +178,8 @@ static enum status agree(const struct shared_memory_options *options, enum statu
 {
     enum status status, *all = calloc((size_t)callers(options), sizeof *all);
     struct world *world = options->world;
-    if (!all) {
-        log_error("hierarchical: no memory for %d ranks", callers(options));
-        return STATUS_NO_MEMORY;
-    }
+    if (!all)
+        return FAIL(STATUS_NO_MEMORY, "hierarchical: no memory for %d ranks", callers(options));
     TRY(world_gather(world, options->workers, &mine, sizeof mine, all));
     status = mine;
     for (int index = 0; index < callers(options) && status == STATUS_OK; index++) {
@@ -228,10 +225,8 @@ enum status shared_open(struct shared **out, const struct shared_memory_options 
     struct shared *shared = NULL;
     struct shared_location *locations = calloc((size_t)callers(options), sizeof *locations);
     *out = NULL;
-    if (!locations) {
-        log_error("hierarchical: no memory for %d ranks", callers(options));
-        return STATUS_NO_MEMORY;
-    }
+    if (!locations)
+        return FAIL(STATUS_NO_MEMORY, "hierarchical: no memory for %d ranks", callers(options));
     if (shares)
         mine_status = shared_new(&shared, options);
     if (shared && group->rank == 0)
@@ -331,11 +326,11 @@ static void sleep_on(_Atomic uint32_t *told, uint32_t seen, int64_t most_ns)
 
 static enum status timed_out(const struct shared *shared, int index, enum shared_event event)
 {
-    log_error("hierarchical: nothing for %g s while waiting for rank %d on the same host, %s, to "
-              "%s; is its process alive? Longer steps need a larger --timeout",
-              (double)shared->options.timeout_ms / 1e3, shared->options.group->ranks[index],
-              own_host(shared), event == SHARED_FILLED ? "begin" : "end its part");
-    return STATUS_TIMEOUT;
+    return FAIL(STATUS_TIMEOUT,
+                "hierarchical: nothing for %g s while waiting for rank %d on the same host, %s, to "
+                "%s; is its process alive? Longer steps need a larger --timeout",
+                (double)shared->options.timeout_ms / 1e3, shared->options.group->ranks[index],
+                own_host(shared), event == SHARED_FILLED ? "begin" : "end its part");
 }
 
 /* True also of a process that has ended and whose parent has not waited for it yet. A process of
@@ -351,9 +346,8 @@ static bool is_gone(pid_t process)
 
 static enum status lost(const struct shared *shared, int index, const char *how)
 {
-    log_error("hierarchical: rank %d on the same host, %s, %s", shared->options.group->ranks[index],
-              own_host(shared), how);
-    return STATUS_TRANSPORT;
+    return FAIL(STATUS_TRANSPORT, "hierarchical: rank %d on the same host, %s, %s",
+                shared->options.group->ranks[index], own_host(shared), how);
 }
 
 /* It says why by the transport, if that is embedded, and a little later than here. */

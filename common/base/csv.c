@@ -26,15 +26,13 @@ struct csv {
 
 static enum status file_error(const struct csv *csv, const char *what, int error)
 {
-    log_error("%s: cannot be %s: %s; choose another place or make room", csv->path, what,
-              strerror(error));
-    return STATUS_IO;
+    return FAIL(STATUS_IO, "%s: cannot be %s: %s; choose another place or make room", csv->path,
+                what, strerror(error));
 }
 
 static enum status no_memory(const char *path)
 {
-    log_error("%s: no memory to write a row", path);
-    return STATUS_NO_MEMORY;
+    return FAIL(STATUS_NO_MEMORY, "%s: no memory to write a row", path);
 }
 
 static void put(struct csv *csv, const char *bytes, size_t count)
@@ -135,18 +133,16 @@ static enum status check_existing(struct csv *csv, off_t file_bytes)
     bool same =
         read_at(csv, found, csv->row_bytes, 0) && memcmp(found, csv->row, csv->row_bytes) == 0;
     free(found);
-    if (!same) {
-        log_error("%s: its first line is not the header that is to be continued, expected %.*s; "
-                  "move the file away or choose another name",
-                  csv->path, (int)csv->row_bytes - 1, csv->row);
-        return STATUS_INPUT;
-    }
-    if (!read_at(csv, &last, 1, file_bytes - 1) || last != '\n') {
-        log_error("%s: its last line has no end, expected whole rows only; remove that line or "
-                  "choose another name",
-                  csv->path);
-        return STATUS_INPUT;
-    }
+    if (!same)
+        return FAIL(STATUS_INPUT,
+                    "%s: its first line is not the header that is to be continued, expected %.*s; "
+                    "move the file away or choose another name",
+                    csv->path, (int)csv->row_bytes - 1, csv->row);
+    if (!read_at(csv, &last, 1, file_bytes - 1) || last != '\n')
+        return FAIL(STATUS_INPUT,
+                    "%s: its last line has no end, expected whole rows only; remove that line or "
+                    "choose another name",
+                    csv->path);
     csv->row_bytes = csv->field_count = 0;
     return STATUS_OK;
 }
@@ -291,10 +287,8 @@ static enum status read_text(struct csv_table *table, const char *path)
     enum status status = STATUS_OK;
     size_t room = 0;
     FILE *file = fopen(path, "r");
-    if (!file) {
-        log_error("%s: cannot be read: %s", path, strerror(errno));
-        return STATUS_INPUT;
-    }
+    if (!file)
+        return FAIL(STATUS_INPUT, "%s: cannot be read: %s", path, strerror(errno));
     ssize_t length = getdelim(&table->text, &room, '\0', file);
     if (length < 0) {
         log_error("%s: %s", path, ferror(file) ? strerror(errno) : "is empty, expected a header");

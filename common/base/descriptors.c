@@ -44,10 +44,10 @@ bool descriptors_suffice(const struct descriptors *descriptors)
 
 enum status descriptors_lack(const struct descriptors *descriptors, const char *who)
 {
-    log_error("%s needs about %d file descriptors, the limit is %d; raise it with ulimit -n %d "
-              "before the start, or use fewer ranks",
-              who, descriptors->needs, descriptors->limit, descriptors->needs);
-    return STATUS_UNSUPPORTED;
+    return FAIL(STATUS_UNSUPPORTED,
+                "%s needs about %d file descriptors, the limit is %d; raise it with ulimit -n %d "
+                "before the start, or use fewer ranks",
+                who, descriptors->needs, descriptors->limit, descriptors->needs);
 }
 
 const char *descriptors_advice(int error, const char *otherwise)

@@ -166,11 +166,9 @@ static bool store(const struct option_spec *spec, const char *text, void *field)
 static enum status apply(const struct options *options, const struct option_spec *spec,
                          const char *text, void *config)
 {
-    if (spec->missing && (!spec->missing_word || strcmp(text, spec->missing_word) == 0)) {
-        log_error("--%s%s%s: %s", spec->name, spec->missing_word ? " " : "",
-                  spec->missing_word ? spec->missing_word : "", spec->missing);
-        return STATUS_USAGE;
-    }
+    if (spec->missing && (!spec->missing_word || strcmp(text, spec->missing_word) == 0))
+        return FAIL(STATUS_USAGE, "--%s%s%s: %s", spec->name, spec->missing_word ? " " : "",
+                    spec->missing_word ? spec->missing_word : "", spec->missing);
     if (store(spec, text, field_of(spec, config)))
         return STATUS_OK;
     char expected[256], hint[HINT_BYTES];
@@ -185,9 +183,8 @@ static enum status apply(const struct options *options, const struct option_spec
             nearest = (struct nearest){.text = text, .word = renamed->now};
     }
     describe_expected(spec, expected, sizeof expected);
-    log_error("--%s: found '%s', expected %s%s; see %s --help", spec->name, text, expected,
-              nearest_hint(&nearest, "", hint, sizeof hint), options->command);
-    return STATUS_USAGE;
+    return FAIL(STATUS_USAGE, "--%s: found '%s', expected %s%s; see %s --help", spec->name, text,
+                expected, nearest_hint(&nearest, "", hint, sizeof hint), options->command);
 }
 
 static const struct option_spec *spec_named(const struct options *options, const char *name,
@@ -212,9 +209,8 @@ static enum status check_renamed(const struct options *options, int argc, char *
             if (strlen(renamed->old) != length || strncmp(renamed->old, name, length) != 0 ||
                 !spec_named(options, renamed->now, strlen(renamed->now)))
                 continue;
-            log_error("--%s: no such option (did you mean --%s?); see %s --help", renamed->old,
-                      renamed->now, options->command);
-            return STATUS_USAGE;
+            return FAIL(STATUS_USAGE, "--%s: no such option (did you mean --%s?); see %s --help",
+                        renamed->old, renamed->now, options->command);
         }
     }
     return STATUS_OK;
@@ -364,20 +360,17 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
             *helped = true;
             return STATUS_OK;
         }
-        if (code == ':') {
-            log_error("%s: a value is missing; see %s --help", argv[optind - 1], options->command);
-            return STATUS_USAGE;
-        }
+        if (code == ':')
+            return FAIL(STATUS_USAGE, "%s: a value is missing; see %s --help", argv[optind - 1],
+                        options->command);
         if (code == '?') {
             log_no_such_option(options, argv[optind - 1]);
             return STATUS_USAGE;
         }
         const struct option_spec *spec = find_spec(options, code);
-        if (optarg && optarg == argv[optind - 1] && is_option(options, optarg)) {
-            log_error("--%s: a value is missing before %s; see %s --help", spec->name, optarg,
-                      options->command);
-            return STATUS_USAGE;
-        }
+        if (optarg && optarg == argv[optind - 1] && is_option(options, optarg))
+            return FAIL(STATUS_USAGE, "--%s: a value is missing before %s; see %s --help",
+                        spec->name, optarg, options->command);
         const char *text = spec->type == OPTION_FLAG ? "true" : optarg ? optarg : spec->bare;
         enum status status = apply(options, spec, text, config);
         if (status != STATUS_OK)
@@ -390,9 +383,8 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
             options->found[i] = argv[optind + i];
         if (argc - optind == options->operand_count)
             return STATUS_OK;
-        log_error("%s: %s; see %s --help", options->command, options->operands_error,
-                  options->command);
-        return STATUS_USAGE;
+        return FAIL(STATUS_USAGE, "%s: %s; see %s --help", options->command,
+                    options->operands_error, options->command);
     }
     if (optind < argc) {
         log_not_an_option(options, argv[optind]);

@@ -26,11 +26,10 @@ enum status thread_start(struct thread *thread, const char *name, void *(*run)(v
     strcpy(thread->name, name);
     int error = pthread_create(&thread->handle, NULL, begin, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error) {
-        log_error("the thread %s cannot be started: %s; raise the limit of processes (ulimit -u)",
-                  name, strerror(error));
-        return status_from_errno(error);
-    }
+    if (error)
+        return FAIL(status_from_errno(error),
+                    "the thread %s cannot be started: %s; raise the limit of processes (ulimit -u)",
+                    name, strerror(error));
     thread->running = true;
     return STATUS_OK;
 }

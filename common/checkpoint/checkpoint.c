@@ -111,9 +111,9 @@ struct writer {
 
 static enum status write_error(const struct writer *writer, int error)
 {
-    log_error("%s: the checkpoint cannot be written: %s; make room or choose another folder",
-              writer->path, strerror(error));
-    return STATUS_IO;
+    return FAIL(STATUS_IO,
+                "%s: the checkpoint cannot be written: %s; make room or choose another folder",
+                writer->path, strerror(error));
 }
 
 static enum status write_bytes(struct writer *writer, const void *bytes, size_t count)
@@ -229,10 +229,8 @@ enum status checkpoint_save(const char *path, const struct checkpoint *checkpoin
 {
     enum status status = STATUS_OK;
     struct writer writer = {.path = path, .fd = -1};
-    if (asprintf(&writer.temporary, "%s.tmp", path) < 0) {
-        log_error("%s: no memory to write the checkpoint", path);
-        return STATUS_NO_MEMORY;
-    }
+    if (asprintf(&writer.temporary, "%s.tmp", path) < 0)
+        return FAIL(STATUS_NO_MEMORY, "%s: no memory to write the checkpoint", path);
     TRY(sha256_init(&writer.sum));
     writer.fd = open_again(writer.temporary, O_WRONLY | O_CREAT | O_TRUNC);
     if (writer.fd < 0) {

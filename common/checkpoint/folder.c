@@ -30,9 +30,9 @@ enum status checkpoint_prepare(const char *dir)
         error = checkpoint_flush_parent(dir);
     if (!error)
         return STATUS_OK;
-    log_error("%s: checkpoints cannot be written and found there: %s; choose another folder", dir,
-              strerror(error));
-    return STATUS_IO;
+    return FAIL(STATUS_IO,
+                "%s: checkpoints cannot be written and found there: %s; choose another folder", dir,
+                strerror(error));
 }
 
 /* -------- which there are --------------------------------------------------------------------- */
@@ -92,8 +92,7 @@ static enum status add(struct listing *listing, const struct entry *entry, const
         listing->entries = entries;
     if (!entries || !copy) {
         free(copy);
-        log_error("no memory for the names of checkpoints");
-        return STATUS_NO_MEMORY;
+        return FAIL(STATUS_NO_MEMORY, "no memory for the names of checkpoints");
     }
     listing->entries[listing->count] = *entry;
     listing->entries[listing->count++].file = copy;
@@ -148,8 +147,7 @@ static enum status join(char **path, const char *dir, const char *file)
     if (asprintf(path, "%s/%s", dir, file) >= 0)
         return STATUS_OK;
     *path = NULL;
-    log_error("%s: no memory for the name of a checkpoint", dir);
-    return STATUS_NO_MEMORY;
+    return FAIL(STATUS_NO_MEMORY, "%s: no memory for the name of a checkpoint", dir);
 }
 
 /* What is no regular file no checkpoint_save has left, so it stays. */
@@ -201,10 +199,8 @@ enum status checkpoint_save_step(const char *dir, const char *name, uint64_t ste
     enum status status = STATUS_OK;
     char *path;
     CHECK(keep > 0);
-    if (asprintf(&path, "%s/%s.step-%08" PRIu64 SUFFIX, dir, name, step) < 0) {
-        log_error("%s: no memory for the name of a checkpoint", dir);
-        return STATUS_NO_MEMORY;
-    }
+    if (asprintf(&path, "%s/%s.step-%08" PRIu64 SUFFIX, dir, name, step) < 0)
+        return FAIL(STATUS_NO_MEMORY, "%s: no memory for the name of a checkpoint", dir);
     enum status tidied = remove_half_written(dir, name);
     TRY(checkpoint_save(path, checkpoint));
     TRY(tidied);

@@ -31,9 +31,8 @@ struct checkpoint_reader {
 
 static enum status no_memory(const struct checkpoint_reader *reader)
 {
-    log_error("%s: no memory for a checkpoint of %llu bytes", reader->path,
-              (unsigned long long)reader->file_bytes);
-    return STATUS_NO_MEMORY;
+    return FAIL(STATUS_NO_MEMORY, "%s: no memory for a checkpoint of %llu bytes", reader->path,
+                (unsigned long long)reader->file_bytes);
 }
 
 static enum status reader_open(struct checkpoint_reader *reader, const char *path)
@@ -42,15 +41,12 @@ static enum status reader_open(struct checkpoint_reader *reader, const char *pat
     *reader = (struct checkpoint_reader){.path = path};
     /* O_NONBLOCK: opening a FIFO must not wait for a writer. */
     reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (reader->fd < 0 || fstat(reader->fd, &info) != 0) {
-        log_error("%s: the checkpoint cannot be opened: %s; " START_ANEW, path, strerror(errno));
-        return STATUS_IO;
-    }
-    if (!S_ISREG(info.st_mode)) {
-        log_error("%s: found %s, expected a checkpoint file; " START_ANEW, path,
-                  S_ISDIR(info.st_mode) ? "a directory" : "something that is not a file");
-        return STATUS_INPUT;
-    }
+    if (reader->fd < 0 || fstat(reader->fd, &info) != 0)
+        return FAIL(STATUS_IO, "%s: the checkpoint cannot be opened: %s; " START_ANEW, path,
+                    strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return FAIL(STATUS_INPUT, "%s: found %s, expected a checkpoint file; " START_ANEW, path,
+                    S_ISDIR(info.st_mode) ? "a directory" : "something that is not a file");
     reader->file_bytes = (uint64_t)info.st_size;
     return sha256_init(&reader->sum);
 }
@@ -70,16 +66,14 @@ static enum status read_bytes(struct checkpoint_reader *reader, void *into, size
         ssize_t n = read(reader->fd, (char *)into + done, count - done);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0) {
-            log_error("%s: the checkpoint cannot be read: %s; " START_ANEW, reader->path,
-                      strerror(errno));
-            return STATUS_IO;
-        }
-        if (n == 0) {
-            log_error("%s: the file ends early, expected %llu bytes; it is truncated, " START_ANEW,
-                      reader->path, (unsigned long long)reader->file_bytes);
-            return STATUS_INPUT;
-        }
+        if (n < 0)
+            return FAIL(STATUS_IO, "%s: the checkpoint cannot be read: %s; " START_ANEW,
+                        reader->path, strerror(errno));
+        if (n == 0)
+            return FAIL(
+                STATUS_INPUT,
+                "%s: the file ends early, expected %llu bytes; it is truncated, " START_ANEW,
+                reader->path, (unsigned long long)reader->file_bytes);
         done += (size_t)n;
     }
     return STATUS_OK;
@@ -148,12 +142,11 @@ static enum status read_header(struct checkpoint_reader *reader, struct checkpoi
     enum status status = STATUS_OK;
     const char *path = reader->path;
     enum { LEAST = CHECKPOINT_SHORT_BYTES + CHECKPOINT_SUM_BYTES };
-    if (reader->file_bytes < LEAST) {
-        log_error(
+    if (reader->file_bytes < LEAST)
+        return FAIL(
+            STATUS_INPUT,
             "%s: %llu bytes, expected a checkpoint of at least %d; it is truncated, " START_ANEW,
             path, (unsigned long long)reader->file_bytes, LEAST);
-        return STATUS_INPUT;
-    }
     memset(header, 0, sizeof *header);
     TRY(read_summed(reader, header, CHECKPOINT_SHORT_BYTES));
     bool known =
@@ -280,18 +273,16 @@ static bool all_finite(const float *values, uint64_t count)
 static enum status validate(const char *path, const struct checkpoint_header *header,
                             struct loaded *loaded)
 {
-    if (!parse_strings(loaded, header)) {
-        log_error("%s: its names and options cannot be read; it is damaged, " START_ANEW, path);
-        return STATUS_INPUT;
-    }
+    if (!parse_strings(loaded, header))
+        return FAIL(STATUS_INPUT,
+                    "%s: its names and options cannot be read; it is damaged, " START_ANEW, path);
     if (!all_finite(loaded->weights, header->weight_count) ||
         !all_finite(loaded->state, header->state_count) ||
-        !all_finite(loaded->carried, header->carried_count)) {
-        log_error("%s: found a weight, an optimizer value or a residual that is not a finite "
-                  "number; " START_ANEW,
-                  path);
-        return STATUS_INPUT;
-    }
+        !all_finite(loaded->carried, header->carried_count))
+        return FAIL(STATUS_INPUT,
+                    "%s: found a weight, an optimizer value or a residual that is not a finite "
+                    "number; " START_ANEW,
+                    path);
     struct checkpoint *checkpoint = &loaded->checkpoint;
     checkpoint->seed = header->seed;
     checkpoint->epoch = header->epoch;

@@ -41,10 +41,8 @@ enum status codecs_new(struct codec **codecs, const struct backend_env *site)
     enum status status = STATUS_OK;
     const struct comm_layout *layout = site->layout;
     *codecs = calloc(layout->buckets + 1, sizeof **codecs);
-    if (!*codecs) {
-        log_error("no memory for %zu buckets", layout->buckets);
-        return STATUS_NO_MEMORY;
-    }
+    if (!*codecs)
+        return FAIL(STATUS_NO_MEMORY, "no memory for %zu buckets", layout->buckets);
     for (size_t b = 0; status == STATUS_OK && b < layout->buckets; b++)
         status = codec_init(&(*codecs)[b], site, b, layout->counts[b]);
     return status;

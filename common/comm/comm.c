@@ -26,10 +26,8 @@ static enum status plan_init(struct comm_plan *plan, const struct comm_layout *l
     plan->counts = calloc(buckets + 1, sizeof *plan->counts);
     plan->order = layout->order ? calloc(buckets + 1, sizeof *plan->order) : NULL;
     plan->buckets = calloc(buckets + 1, sizeof *plan->buckets);
-    if (!plan->counts || (layout->order && !plan->order) || !plan->buckets) {
-        log_error("comm: no memory for %zu buckets", buckets);
-        return STATUS_NO_MEMORY;
-    }
+    if (!plan->counts || (layout->order && !plan->order) || !plan->buckets)
+        return FAIL(STATUS_NO_MEMORY, "comm: no memory for %zu buckets", buckets);
     for (size_t b = 0; b < buckets; b++) {
         struct comm_bucket *bucket = &plan->buckets[b];
         CHECK(layout->counts[b] <= counts_max);
@@ -384,17 +382,12 @@ enum status comm_open(struct comm **out, struct world *world, const struct backe
     enum status status;
     *out = NULL;
     struct comm *comm = calloc(1, sizeof *comm);
-    if (!comm) {
-        log_error("comm: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!comm)
+        return FAIL(STATUS_NO_MEMORY, "comm: out of memory");
     comm->backend = backend;
     activity_set(world->activity, ACTIVITY_MAIN, ACTIVITY_CONNECT, 0, 0);
-    if (backend->unavailable) {
-        log_error("--backend %s: %s", backend->name, backend->unavailable);
-        status = STATUS_UNSUPPORTED;
-        goto out;
-    }
+    if (backend->unavailable)
+        TRY(FAIL(STATUS_UNSUPPORTED, "--backend %s: %s", backend->name, backend->unavailable));
     TRY(comm_place_open(&comm->place, world, backend, options));
     comm->worker_site = comm_place_env(&comm->place, NODE_WORKER);
     comm->server_site = comm_place_env(&comm->place, NODE_SERVER);
@@ -533,12 +526,12 @@ const struct comm_progress *comm_progress(const struct comm *comm)
 
 static enum status none_open(void **self, const struct backend_env *site)
 {
-    if (site->workers > 1) {
-        log_error("--backend none is for one process, and %d were started; choose another backend "
-                  "to average over them",
-                  site->workers);
-        return STATUS_USAGE;
-    }
+    if (site->workers > 1)
+        return FAIL(
+            STATUS_USAGE,
+            "--backend none is for one process, and %d were started; choose another backend "
+            "to average over them",
+            site->workers);
     *self = without_const(site); /* it keeps nothing but its site, and only reads that */
     return STATUS_OK;
 }

@@ -10,10 +10,9 @@ static enum status choose_group(struct comm_place *place)
 {
     const struct group *group = place->options.group;
     bool worker = place->world->rank < place->topology.workers;
-    if (group && place->topology.servers > 0) {
-        log_error("comm: servers serve all workers, not a group of %d of them", group->size);
-        return STATUS_UNSUPPORTED;
-    }
+    if (group && place->topology.servers > 0)
+        return FAIL(STATUS_UNSUPPORTED,
+                    "comm: servers serve all workers, not a group of %d of them", group->size);
     place->everyone = group;
     if (group)
         return STATUS_OK;
@@ -27,10 +26,8 @@ static enum status find_hosts(struct comm_place *place)
     const struct group *group = place->everyone;
     int ranks = group ? group->size : place->world->size;
     place->hosts = calloc((size_t)ranks, sizeof *place->hosts);
-    if (!place->hosts) {
-        log_error("comm: no memory for %d ranks", ranks);
-        return STATUS_NO_MEMORY;
-    }
+    if (!place->hosts)
+        return FAIL(STATUS_NO_MEMORY, "comm: no memory for %d ranks", ranks);
     for (int rank = 0; rank < ranks; rank++)
         place->hosts[rank] = place->world->host_numbers[group ? group->ranks[rank] : rank];
     return STATUS_OK;

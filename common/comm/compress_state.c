@@ -90,10 +90,8 @@ static enum status parts_init(struct state_parts *parts, const struct comm *comm
         .mine = calloc(PIECE_FLOATS, sizeof *parts->mine),
         .all = is_first(comm) ? calloc(ranks * PIECE_FLOATS, sizeof *parts->all) : NULL,
     };
-    if (!parts->counts || !parts->mine || (is_first(comm) && !parts->all)) {
-        log_error("comm: no memory for the state of %zu ranks", ranks);
-        return STATUS_NO_MEMORY;
-    }
+    if (!parts->counts || !parts->mine || (is_first(comm) && !parts->all))
+        return FAIL(STATUS_NO_MEMORY, "comm: no memory for the state of %zu ranks", ranks);
     enum status status =
         world_gather(comm->place.world, comm->place.everyone, &own, sizeof own, parts->counts);
     for (size_t rank = 0; status == STATUS_OK && rank < ranks; rank++) {
@@ -182,11 +180,9 @@ enum status comm_state_read(struct comm *comm, float **state, size_t *count)
     TRY(agree(comm, &request, &parts));
     if (is_first(comm)) {
         own = malloc((parts.sum + 1) * sizeof *own);
-        if (!own) {
-            log_error("comm: no memory for %llu floats of state", (unsigned long long)parts.sum);
-            status = STATUS_NO_MEMORY;
-            goto out;
-        }
+        if (!own)
+            TRY(FAIL(STATUS_NO_MEMORY, "comm: no memory for %llu floats of state",
+                     (unsigned long long)parts.sum));
     }
     TRY(collect_all(comm, &parts, own));
     TRY(comm_go_on(comm));

@@ -36,10 +36,10 @@ enum status augment_parse(struct augmentation *augmentation, const char *option,
     *augmentation = (struct augmentation){(int)shift, rotate};
     if (good && !*at && at[-1] != ',' && shift == floor(shift))
         return STATUS_OK;
-    log_error("--%s: found '%s', expected none, or shift:PIXELS (1 to %d) and rotate:DEGREES (up "
-              "to 180), one of them or both, e.g. shift:2,rotate:10",
-              option, text, AUGMENT_SHIFT_MOST);
-    return STATUS_USAGE;
+    return FAIL(STATUS_USAGE,
+                "--%s: found '%s', expected none, or shift:PIXELS (1 to %d) and rotate:DEGREES (up "
+                "to 180), one of them or both, e.g. shift:2,rotate:10",
+                option, text, AUGMENT_SHIFT_MOST);
 }
 
 const char *augment_text(const struct augmentation *augmentation, char text[AUGMENT_TEXT_BYTES])

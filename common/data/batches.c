@@ -55,10 +55,8 @@ static enum status upload_values(struct batches *batches)
     size_t bytes = BYTE_VALUES * sizeof(float);
     void *memory;
     float *values = batches->host_values = malloc(bytes);
-    if (!values) {
-        log_error("no memory for what pixels become");
-        return STATUS_NO_MEMORY;
-    }
+    if (!values)
+        return FAIL(STATUS_NO_MEMORY, "no memory for what pixels become");
     for (int x = 0; x < BYTE_VALUES; x++)
         values[x] = ((float)x / 255.0f - pixel_mean) / pixel_std;
     TRY(device_alloc(batches->device, "what pixels become", bytes, &memory));

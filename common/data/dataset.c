@@ -53,8 +53,7 @@ static const char *name_of(struct idx *const files[DATASET_FILES])
 
 static enum status no_memory(void)
 {
-    log_error("data set: no memory for the names of its files");
-    return STATUS_NO_MEMORY;
+    return FAIL(STATUS_NO_MEMORY, "data set: no memory for the names of its files");
 }
 
 /* Sets *path to dir/inside/name or dir/inside/name.gz, whichever is there, else to NULL. Some
@@ -112,12 +111,11 @@ static enum status find_files(const char *dir, char *paths[DATASET_FILES])
     char missing[256] = "", found[512];
     size_t used = 0;
     int error = stat(dir, &info) != 0 ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR, count = 0;
-    if (error) {
-        log_error("%s: %s, expected a folder with the four files of MNIST; run "
-                  "experiments/get_mnist.sh, which prints one, and give it with --data",
-                  dir, strerror(error));
-        return STATUS_IO;
-    }
+    if (error)
+        return FAIL(STATUS_IO,
+                    "%s: %s, expected a folder with the four files of MNIST; run "
+                    "experiments/get_mnist.sh, which prints one, and give it with --data",
+                    dir, strerror(error));
     for (size_t i = 0; i < sizeof inside_folders / sizeof *inside_folders && count == 0; i++) {
         for (int f = 0; f < DATASET_FILES; f++) {
             TRY(find_file(dir, inside_folders[i], file_names[f], &paths[f]));
@@ -145,12 +143,12 @@ out:
 static enum status pair(struct dataset_split *split, const struct idx *images,
                         const struct idx *labels, const char *images_path, const char *labels_path)
 {
-    if (images->items != labels->items) {
-        log_error("%s: %zu labels, expected %zu, one for each image of %s; the files do not belong "
-                  "together, fetch them again: run experiments/get_mnist.sh",
-                  labels_path, labels->items, images->items, images_path);
-        return STATUS_INPUT;
-    }
+    if (images->items != labels->items)
+        return FAIL(
+            STATUS_INPUT,
+            "%s: %zu labels, expected %zu, one for each image of %s; the files do not belong "
+            "together, fetch them again: run experiments/get_mnist.sh",
+            labels_path, labels->items, images->items, images_path);
     *split = (struct dataset_split){images->values, labels->values, images->items};
     return STATUS_OK;
 }

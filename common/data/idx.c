@@ -37,8 +37,7 @@ static enum status io_error(const char *path, const char *what, int error)
     const char *hint = error == ENOENT   ? FETCH_AGAIN
                        : error == EACCES ? "give this user permission to read it"
                                          : "check the disk";
-    log_error("%s: cannot be %s: %s; %s", path, what, strerror(error), hint);
-    return STATUS_IO;
+    return FAIL(STATUS_IO, "%s: cannot be %s: %s; %s", path, what, strerror(error), hint);
 }
 
 static enum status reader_open(struct idx_reader *reader, const char *path)
@@ -54,20 +53,15 @@ static enum status reader_open(struct idx_reader *reader, const char *path)
         status = io_error(path, "read", errno);
         goto out;
     }
-    if (!S_ISREG(info.st_mode)) {
-        log_error("%s: found %s, expected a file in IDX format; name the folder that holds the "
-                  "four files with --data",
-                  path, S_ISDIR(info.st_mode) ? "a directory" : "something that is not a file");
-        status = STATUS_INPUT;
-        goto out;
-    }
+    if (!S_ISREG(info.st_mode))
+        TRY(FAIL(STATUS_INPUT,
+                 "%s: found %s, expected a file in IDX format; name the folder that holds the "
+                 "four files with --data",
+                 path, S_ISDIR(info.st_mode) ? "a directory" : "something that is not a file"));
     TRY(sha256_init(&reader->sum));
     reader->file = gzdopen(fd, "rb");
-    if (!reader->file) {
-        log_error("%s: not enough memory to read it", path);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!reader->file)
+        TRY(FAIL(STATUS_NO_MEMORY, "%s: not enough memory to read it", path));
     fd = -1; /* gzclose closes it */
     gzbuffer(reader->file, READ_BUFFER_BYTES);
     reader->bytes_max = (uint64_t)info.st_size * GZIP_EXPANSION_MAX;
@@ -142,10 +136,11 @@ static enum status check_magic(const char *path, const unsigned char *header,
     uint32_t expected = IDX_UNSIGNED_BYTE << 8 | shape->dimensions;
     if (found == expected)
         return STATUS_OK;
-    log_error("%s: magic number is 0x%08x, expected 0x%08x (IDX, unsigned bytes, %u dimension%s); "
-              "this is another kind of file, " FETCH_AGAIN,
-              path, found, expected, shape->dimensions, shape->dimensions == 1 ? "" : "s");
-    return STATUS_INPUT;
+    return FAIL(
+        STATUS_INPUT,
+        "%s: magic number is 0x%08x, expected 0x%08x (IDX, unsigned bytes, %u dimension%s); "
+        "this is another kind of file, " FETCH_AGAIN,
+        path, found, expected, shape->dimensions, shape->dimensions == 1 ? "" : "s");
 }
 
 /* Compares the dimensions of the header with the shape and fills idx's counts. */
@@ -167,15 +162,12 @@ static enum status check_dimensions(const char *path, const unsigned char *heade
         describe_shape(found_text, sizeof found_text, found, shape->dimensions, false);
         describe_shape(expected_text, sizeof expected_text, shape->dimension, shape->dimensions,
                        true);
-        log_error("%s: dimensions are %s, expected %s; " FETCH_AGAIN, path, found_text,
-                  expected_text);
-        return STATUS_INPUT;
+        return FAIL(STATUS_INPUT, "%s: dimensions are %s, expected %s; " FETCH_AGAIN, path,
+                    found_text, expected_text);
     }
-    if (found[0] == 0 || found[0] > IDX_ITEMS_MAX) {
-        log_error("%s: the header counts %u items, expected 1 to %d; " FETCH_AGAIN, path, found[0],
-                  IDX_ITEMS_MAX);
-        return STATUS_INPUT;
-    }
+    if (found[0] == 0 || found[0] > IDX_ITEMS_MAX)
+        return FAIL(STATUS_INPUT, "%s: the header counts %u items, expected 1 to %d; " FETCH_AGAIN,
+                    path, found[0], IDX_ITEMS_MAX);
     idx->items = found[0];
     return STATUS_OK;
 }
@@ -187,18 +179,16 @@ static enum status read_header(struct idx_reader *reader, const struct idx_shape
     unsigned char header[HEADER_BYTES_MAX];
     size_t want = (size_t)WORD_BYTES * (1 + shape->dimensions), got;
     TRY(reader_read(reader, header, want, &got));
-    if (got == 0) {
-        log_error("%s: the file is empty, expected an IDX file; " FETCH_AGAIN, reader->path);
-        return STATUS_INPUT;
-    }
+    if (got == 0)
+        return FAIL(STATUS_INPUT, "%s: the file is empty, expected an IDX file; " FETCH_AGAIN,
+                    reader->path);
     if (got >= WORD_BYTES)
         TRY(check_magic(reader->path, header, shape));
-    if (got < want) {
-        log_error("%s: found %zu bytes, expected an IDX header of %zu; the file is "
-                  "truncated, " FETCH_AGAIN,
-                  reader->path, got, want);
-        return STATUS_INPUT;
-    }
+    if (got < want)
+        return FAIL(STATUS_INPUT,
+                    "%s: found %zu bytes, expected an IDX header of %zu; the file is "
+                    "truncated, " FETCH_AGAIN,
+                    reader->path, got, want);
     TRY(check_dimensions(reader->path, header, shape, idx));
 out:
     return status;
@@ -206,9 +196,9 @@ out:
 
 static enum status truncated(const char *path, size_t found, size_t expected)
 {
-    log_error("%s: %zu bytes after the header, expected %zu; the file is truncated, " FETCH_AGAIN,
-              path, found, expected);
-    return STATUS_INPUT;
+    return FAIL(STATUS_INPUT,
+                "%s: %zu bytes after the header, expected %zu; the file is truncated, " FETCH_AGAIN,
+                path, found, expected);
 }
 
 static enum status read_values(struct idx_reader *reader, struct idx *idx)
@@ -217,26 +207,24 @@ static enum status read_values(struct idx_reader *reader, struct idx *idx)
     size_t want = idx->items * idx->item_bytes, got;
     unsigned char extra;
     if (want > reader->bytes_max) { /* a header that promises more than any such file can hold */
-        log_error("%s: the header promises %zu bytes, the file can hold at most %llu; the file is "
-                  "truncated, " FETCH_AGAIN,
-                  reader->path, want, (unsigned long long)reader->bytes_max);
-        return STATUS_INPUT;
+        return FAIL(
+            STATUS_INPUT,
+            "%s: the header promises %zu bytes, the file can hold at most %llu; the file is "
+            "truncated, " FETCH_AGAIN,
+            reader->path, want, (unsigned long long)reader->bytes_max);
     }
     idx->values = malloc(want);
-    if (!idx->values) {
-        log_error("%s: no memory for its %zu bytes", reader->path, want);
-        return STATUS_NO_MEMORY;
-    }
+    if (!idx->values)
+        return FAIL(STATUS_NO_MEMORY, "%s: no memory for its %zu bytes", reader->path, want);
     TRY(reader_read(reader, idx->values, want, &got));
     if (got < want)
         return truncated(reader->path, got, want);
     TRY(reader_read(reader, &extra, 1, &got));
-    if (got > 0) {
-        log_error(
+    if (got > 0)
+        return FAIL(
+            STATUS_INPUT,
             "%s: more than %zu bytes after the header, expected exactly as many; " FETCH_AGAIN,
             reader->path, want);
-        return STATUS_INPUT;
-    }
 out:
     return status;
 }
@@ -248,12 +236,12 @@ static enum status check_values(const char *path, const struct idx *idx,
     if (shape->value_max == UINT8_MAX)
         return STATUS_OK;
     for (size_t i = 0; i < count; i++) {
-        if (idx->values[i] > shape->value_max) {
-            log_error("%s: value %u at position %zu, expected 0 to %u: psring has %u classes; use "
-                      "MNIST, or another set of as many, and not EMNIST's letters",
-                      path, idx->values[i], i, shape->value_max, shape->value_max + 1u);
-            return STATUS_INPUT;
-        }
+        if (idx->values[i] > shape->value_max)
+            return FAIL(
+                STATUS_INPUT,
+                "%s: value %u at position %zu, expected 0 to %u: psring has %u classes; use "
+                "MNIST, or another set of as many, and not EMNIST's letters",
+                path, idx->values[i], i, shape->value_max, shape->value_max + 1u);
     }
     return STATUS_OK;
 }
@@ -269,11 +257,8 @@ enum status idx_read(struct idx **out_idx, const char *path, const struct idx_sh
     if (status != STATUS_OK)
         return status;
     idx = calloc(1, sizeof *idx);
-    if (!idx) {
-        log_error("%s: no memory to read it", path);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!idx)
+        TRY(FAIL(STATUS_NO_MEMORY, "%s: no memory to read it", path));
     TRY(read_header(&reader, shape, idx));
     TRY(read_values(&reader, idx));
     TRY(check_values(path, idx, shape));

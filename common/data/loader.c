@@ -187,10 +187,10 @@ static enum status allocate(struct loader *loader)
     }
     if (whole)
         return STATUS_OK;
-    log_error("no memory for %zu batches of %zu images that are loaded ahead; use a smaller "
-              "--prefetch-batches or --batch",
-              loader->slot_count, options->batch);
-    return STATUS_NO_MEMORY;
+    return FAIL(STATUS_NO_MEMORY,
+                "no memory for %zu batches of %zu images that are loaded ahead; use a smaller "
+                "--prefetch-batches or --batch",
+                loader->slot_count, options->batch);
 }
 
 enum status loader_new(struct loader **out, const struct loader_options *options)
@@ -199,10 +199,8 @@ enum status loader_new(struct loader **out, const struct loader_options *options
     struct loader *loader = *out = calloc(1, sizeof *loader);
     CHECK(options->threads <= LOADER_THREADS_MOST && options->depth <= LOADER_DEPTH_MOST);
     CHECK(options->threads == 0 || options->depth > 0);
-    if (!loader) {
-        log_error("no memory for a loader of batches");
-        return STATUS_NO_MEMORY;
-    }
+    if (!loader)
+        return FAIL(STATUS_NO_MEMORY, "no memory for a loader of batches");
     loader->options = *options;
     loader->slot_count = options->threads > 0 ? options->depth + 1 : 1;
     pthread_mutex_init(&loader->mutex, NULL);

@@ -12,11 +12,11 @@ enum status sampler_steps(size_t samples, size_t world, size_t batch, size_t *st
     *steps = samples / world / batch;
     if (*steps > 0)
         return STATUS_OK;
-    log_error("an epoch of %zu samples has no whole step of %zu workers x batch %zu, expected at "
-              "least one; lower --batch or the number of workers, or train on what is left with "
-              "--last-batch partial",
-              samples, world, batch);
-    return STATUS_USAGE;
+    return FAIL(STATUS_USAGE,
+                "an epoch of %zu samples has no whole step of %zu workers x batch %zu, expected at "
+                "least one; lower --batch or the number of workers, or train on what is left with "
+                "--last-batch partial",
+                samples, world, batch);
 }
 
 void sampler_permute(uint64_t seed, uint64_t epoch, uint32_t *order, size_t samples)
@@ -69,10 +69,8 @@ enum status sampler_init(struct sampler *sampler, const struct sampler_options *
     TRY(count_steps(sampler));
     sampler->next = sampler->end = sampler->steps;
     sampler->order = malloc(options->samples * sizeof *sampler->order);
-    if (!sampler->order) {
-        log_error("no memory for the order of %zu samples", options->samples);
-        return STATUS_NO_MEMORY;
-    }
+    if (!sampler->order)
+        return FAIL(STATUS_NO_MEMORY, "no memory for the order of %zu samples", options->samples);
     for (size_t i = 0; i < options->samples; i++)
         sampler->order[i] = (uint32_t)i;
 out:

@@ -22,10 +22,8 @@ static enum status block_new(struct device *device, const char *what, size_t byt
 {
     void *memory;
     struct device_inputs *block = calloc(1, sizeof *block);
-    if (!block) {
-        log_error("%s: out of memory", what);
-        return STATUS_NO_MEMORY;
-    }
+    if (!block)
+        return FAIL(STATUS_NO_MEMORY, "%s: out of memory", what);
     block->next = device->inputs;
     device->inputs = block;
     enum status status = device_alloc(device, what, bytes, &memory);
@@ -33,10 +31,8 @@ static enum status block_new(struct device *device, const char *what, size_t byt
         return status;
     block->memory = memory;
     block->host = device_memory_is_host(device) ? block->memory : malloc(bytes);
-    if (!block->host) {
-        log_error("%s: out of memory", what);
-        return STATUS_NO_MEMORY;
-    }
+    if (!block->host)
+        return FAIL(STATUS_NO_MEMORY, "%s: out of memory", what);
     memset(block->host, 0, bytes);
     block->bytes = bytes;
     return STATUS_OK;

@@ -324,10 +324,8 @@ enum status operation_run(struct psring *comm, const struct operation *operation
     enum status status;
     if (operation->what != MESSAGE_SPLIT)
         return exchange(comm, operation);
-    if (!operation->data) {
-        log_error("no memory for %d ranks", comm->group->size);
-        return STATUS_NO_MEMORY;
-    }
+    if (!operation->data)
+        return FAIL(STATUS_NO_MEMORY, "no memory for %d ranks", comm->group->size);
     comm->engine->splits++;
     TRY(exchange(comm, operation));
     TRY(communicator_add(comm->engine, operation->data, operation->group));

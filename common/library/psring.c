@@ -86,23 +86,20 @@ static enum status find_backend(const char *name, const struct backend **backend
     }
     if (*backend)
         return STATUS_OK;
-    log_error("backend '%s': there is auto, ring, rhd and hierarchical", name);
-    return STATUS_USAGE;
+    return FAIL(STATUS_USAGE, "backend '%s': there is auto, ring, rhd and hierarchical", name);
 }
 
 static enum status find_transport(const char *name, enum transport_kind *kind)
 {
     *kind = is_auto(name) ? TRANSPORT_TCP : transport_kind_find(name);
-    if (*kind == TRANSPORT_KINDS) {
-        log_error("transport '%s': there is auto, tcp, zmq and mpi", name);
-        return STATUS_USAGE;
-    }
+    if (*kind == TRANSPORT_KINDS)
+        return FAIL(STATUS_USAGE, "transport '%s': there is auto, tcp, zmq and mpi", name);
     if (!transport_kind_unavailable(*kind))
         return STATUS_OK;
-    log_error(
+    return FAIL(
+        STATUS_UNSUPPORTED,
         "transport '%s': this libpsring was built without MPI (cmake -DPSRING_LIBRARY_MPI=ON)",
         name);
-    return STATUS_UNSUPPORTED;
 }
 
 static enum status find_timeout(const char *name, double seconds, int64_t otherwise_s, int64_t *ms)
@@ -110,9 +107,8 @@ static enum status find_timeout(const char *name, double seconds, int64_t otherw
     *ms = seconds == 0 ? otherwise_s * 1000 : (int64_t)ceil(fmin(seconds, 1e9) * 1000);
     if (*ms > 0)
         return STATUS_OK;
-    log_error("%s: %g seconds, expected more than 0, or 0 for %lld", name, seconds,
-              (long long)otherwise_s);
-    return STATUS_USAGE;
+    return FAIL(STATUS_USAGE, "%s: %g seconds, expected more than 0, or 0 for %lld", name, seconds,
+                (long long)otherwise_s);
 }
 
 /* -------- where the ranks meet ---------------------------------------------------------------- */
@@ -124,28 +120,21 @@ static bool has_mpi(void)
 
 static enum status check_options(const struct psring_options *options)
 {
-    if (options->mpi_comm && options->rendezvous) {
-        log_error("mpi_comm and rendezvous: ranks come together by one of them");
-        return STATUS_USAGE;
-    }
-    if (!options->rendezvous && (options->rank != 0 || options->size != 0)) {
-        log_error("rank and size say nothing without a rendezvous, \"tcp://HOST:PORT\"");
-        return STATUS_USAGE;
-    }
-    if (options->rendezvous && (options->size < 1 || options->size > LAUNCHER_RANKS_MOST)) {
-        log_error("rendezvous '%s': %d ranks, expected 1 to %d as size", options->rendezvous,
-                  options->size, LAUNCHER_RANKS_MOST);
-        return STATUS_USAGE;
-    }
-    if (options->rendezvous && (options->rank < 0 || options->rank >= options->size)) {
-        log_error("rendezvous '%s': rank %d, expected 0 to %d, as there are %d",
-                  options->rendezvous, options->rank, options->size - 1, options->size);
-        return STATUS_USAGE;
-    }
-    if (options->mpi_comm && !has_mpi()) {
-        log_error("mpi_comm: this libpsring was built without MPI (cmake -DPSRING_LIBRARY_MPI=ON)");
-        return STATUS_UNSUPPORTED;
-    }
+    if (options->mpi_comm && options->rendezvous)
+        return FAIL(STATUS_USAGE, "mpi_comm and rendezvous: ranks come together by one of them");
+    if (!options->rendezvous && (options->rank != 0 || options->size != 0))
+        return FAIL(STATUS_USAGE,
+                    "rank and size say nothing without a rendezvous, \"tcp://HOST:PORT\"");
+    if (options->rendezvous && (options->size < 1 || options->size > LAUNCHER_RANKS_MOST))
+        return FAIL(STATUS_USAGE, "rendezvous '%s': %d ranks, expected 1 to %d as size",
+                    options->rendezvous, options->size, LAUNCHER_RANKS_MOST);
+    if (options->rendezvous && (options->rank < 0 || options->rank >= options->size))
+        return FAIL(STATUS_USAGE, "rendezvous '%s': rank %d, expected 0 to %d, as there are %d",
+                    options->rendezvous, options->rank, options->size - 1, options->size);
+    if (options->mpi_comm && !has_mpi())
+        return FAIL(
+            STATUS_UNSUPPORTED,
+            "mpi_comm: this libpsring was built without MPI (cmake -DPSRING_LIBRARY_MPI=ON)");
     return STATUS_OK;
 }
 
@@ -209,11 +198,11 @@ static enum status choose_sharing(struct engine *engine)
     engine->shares_memory = true;
     if (uneven < 0)
         return STATUS_OK;
-    log_error(
+    return FAIL(
+        STATUS_USAGE,
         "backend 'hierarchical': %s has %d of the ranks and %s %d, expected as many on each host; "
         "\"auto\" takes what suits",
         world->hosts[0], locals, world->hosts[uneven], hosts_locals(hosts, world->size, uneven));
-    return STATUS_USAGE;
 }
 
 /* -------- connecting -------------------------------------------------------------------------- */
@@ -232,11 +221,8 @@ static enum status connect_ranks(struct engine *engine, const struct psring_opti
                      &startup_ms));
     TRY(find_timeout("timeout_s", options->timeout_s, TIMEOUT_S, &comm.timeout_ms));
     TRY(meet(options, startup_ms, &engine->world));
-    if (comm.transport == TRANSPORT_MPI && !world_is_mpi(engine->world)) {
-        log_error("transport 'mpi': the ranks were not brought together by MPI");
-        status = STATUS_USAGE;
-        goto out;
-    }
+    if (comm.transport == TRANSPORT_MPI && !world_is_mpi(engine->world))
+        TRY(FAIL(STATUS_USAGE, "transport 'mpi': the ranks were not brought together by MPI"));
     TRY(choose_sharing(engine));
     TRY(comm_place_open(&engine->place, engine->world, NULL, &comm));
     engine->world->timeout_ms = comm.timeout_ms;
@@ -332,10 +318,8 @@ static enum status engine_new(struct engine **out, const struct psring_options *
     enum status status;
     int *colors = NULL;
     struct engine *engine = calloc(1, sizeof *engine);
-    if (!engine) {
-        log_error("out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!engine)
+        return FAIL(STATUS_NO_MEMORY, "out of memory");
     overlap_init(&engine->overlap, run, engine);
     engine->process = getpid();
     TRY(connect_ranks(engine, options));

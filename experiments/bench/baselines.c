@@ -290,10 +290,10 @@ struct plain {
 
 static enum status plain_failed(const char *what, int error)
 {
-    log_error("the machine's limits: a trip on a plain socket: %s: %s; can the hosts reach each "
-              "other? --subnet names the network, bench without --baselines goes without it",
-              what, strerror(error));
-    return error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
+    return FAIL(error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT,
+                "the machine's limits: a trip on a plain socket: %s: %s; can the hosts reach each "
+                "other? --subnet names the network, bench without --baselines goes without it",
+                what, strerror(error));
 }
 
 static enum status plain_receive(const struct plain *plain, char bytes[TRIP_BYTES])

@@ -368,9 +368,8 @@ out:
 
 static enum status refused(const char *path)
 {
-    log_error("%s: cannot be written: %s; choose another place or make room", path,
-              strerror(errno));
-    return STATUS_IO;
+    return FAIL(STATUS_IO, "%s: cannot be written: %s; choose another place or make room", path,
+                strerror(errno));
 }
 
 enum status result_flush_stdout(void)
@@ -405,10 +404,8 @@ static enum status write_text(const char *path, const char *text)
     }
     size_t size = strlen(path) + sizeof ".part";
     char *part = malloc(size);
-    if (!part) {
-        log_error("%s: no memory to write it", path);
-        return STATUS_NO_MEMORY;
-    }
+    if (!part)
+        return FAIL(STATUS_NO_MEMORY, "%s: no memory to write it", path);
     snprintf(part, size, "%s.part", path);
     FILE *file = fopen(part, "w");
     enum status status =
@@ -422,10 +419,8 @@ static enum status write_text(const char *path, const char *text)
 enum status result_write_json(const char *path, const cJSON *json)
 {
     char *text = json ? cJSON_Print(json) : NULL;
-    if (!text) {
-        log_error("%s: no memory to write it", path);
-        return STATUS_NO_MEMORY;
-    }
+    if (!text)
+        return FAIL(STATUS_NO_MEMORY, "%s: no memory to write it", path);
     enum status status = write_text(path, text);
     cJSON_free(text);
     return status;

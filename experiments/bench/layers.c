@@ -58,11 +58,9 @@ static enum status sgemm_new(struct sgemm **out_sgemm, int threads)
         sgemm->b = memory_array(count * sizeof *sgemm->b);
         sgemm->c = memory_array(count * sizeof *sgemm->c);
     }
-    if (!sgemm || !sgemm->a || !sgemm->b || !sgemm->c) {
-        log_error("sgemm: no memory for three matrices of %zu bytes", count * sizeof(float));
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!sgemm || !sgemm->a || !sgemm->b || !sgemm->c)
+        TRY(FAIL(STATUS_NO_MEMORY, "sgemm: no memory for three matrices of %zu bytes",
+                 count * sizeof(float)));
     for (size_t i = 0; i < count; i++) {
         sgemm->a[i] = (float)(i % 7) - 3;
         sgemm->b[i] = (float)(i % 5) - 2;
@@ -525,11 +523,8 @@ enum status bench_compute_run(struct config *config, struct world *world)
     result.steps = bench.steps;
     result.count = bench.lines;
     result.lines = calloc(bench.lines, sizeof *result.lines);
-    if (!result.lines) {
-        log_error("bench --layers: no memory for %zu lines", bench.lines);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!result.lines)
+        TRY(FAIL(STATUS_NO_MEMORY, "bench --layers: no memory for %zu lines", bench.lines));
     TRY(run_rounds(&bench, config->bench.warmup));
     evaluate(&bench, &result);
     TRY(world_max(world, NULL, &result.step_ms, 1));

@@ -170,11 +170,8 @@ enum status bench_report_gather(struct bench_measurement *measurement, struct wo
     size_t size = (size_t)world->size;
     all = calloc(size, sizeof *all);
     measurement->ranks = calloc(size, sizeof *measurement->ranks);
-    if (!all || !measurement->ranks) {
-        log_error("bench: no memory for the reports of %d ranks", world->size);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!all || !measurement->ranks)
+        TRY(FAIL(STATUS_NO_MEMORY, "bench: no memory for the reports of %d ranks", world->size));
     TRY(world_gather(world, NULL, mine, sizeof *mine, all));
     measurement->iters = all[0].iters; /* rank 0 is always a worker */
     measurement->cpu_busy = measurement->cpu_other = -1;

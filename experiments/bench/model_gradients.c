@@ -44,10 +44,8 @@ static enum status check_memory(const struct config *config, struct world *world
                         .bytes = needed_bytes(config, count),
                         .available_bytes = available_bytes()};
     struct need *all = calloc((size_t)world->size, sizeof *all);
-    if (!all) {
-        log_error("bench: no memory for %d ranks", world->size);
-        return STATUS_NO_MEMORY;
-    }
+    if (!all)
+        return FAIL(STATUS_NO_MEMORY, "bench: no memory for %d ranks", world->size);
     TRY(world_gather(world, NULL, &mine, sizeof mine, all));
     for (int rank = 0; rank < world->size; rank++) {
         double needed = 0;
@@ -135,10 +133,9 @@ static enum status run_steps(struct bench_model *model, const struct config *con
     int64_t room = warmup + (config->bench.iters > 0 ? config->bench.iters : BENCH_ITERS_MOST),
             last_ns;
     double *times_us = calloc((size_t)room, sizeof *times_us);
-    if (!times_us) {
-        log_error("bench: no memory for the times of %lld steps", (long long)room);
-        return STATUS_NO_MEMORY;
-    }
+    if (!times_us)
+        return FAIL(STATUS_NO_MEMORY, "bench: no memory for the times of %lld steps",
+                    (long long)room);
     if (!model->shared)
         TRY(fill_gradients(model));
     TRY(comm_barrier(comm));
@@ -183,10 +180,8 @@ static enum status open_gradients(struct bench_model *model, struct device *devi
     if (model->shared)
         return STATUS_OK;
     model->host = memory_array(bytes);
-    if (!model->host) {
-        log_error("bench: no memory for %zu bytes of gradients", bytes);
-        return STATUS_NO_MEMORY;
-    }
+    if (!model->host)
+        return FAIL(STATUS_NO_MEMORY, "bench: no memory for %zu bytes of gradients", bytes);
     if (device) {
         void *memory;
         TRY(device_alloc(device, "gradients", bytes, &memory));

@@ -91,17 +91,18 @@ enum { UNSENT_BYTES = 256 << 10, WAKE_BYTES = 16 << 10 };
 /* Log what went wrong, errno or a time-out, with what to do, and return the status of it. */
 static enum status probe_failed(const struct probe_sockets *sockets, const char *what)
 {
-    log_error("the probe of the link: %s at %s: %s; bench --probe off goes without it", what,
-              sockets->address, strerror(errno));
-    return status_from_errno(errno);
+    return FAIL(status_from_errno(errno),
+                "the probe of the link: %s at %s: %s; bench --probe off goes without it", what,
+                sockets->address, strerror(errno));
 }
 
 static enum status probe_silent(const struct probe_sockets *sockets, const char *what)
 {
-    log_error("the probe of the link: %s at %s: nothing for %g s; can the hosts reach each other? "
-              "--subnet names the network, bench --probe off goes without the probe",
-              what, sockets->address, (double)sockets->timeout_ms / 1000);
-    return STATUS_TIMEOUT;
+    return FAIL(
+        STATUS_TIMEOUT,
+        "the probe of the link: %s at %s: nothing for %g s; can the hosts reach each other? "
+        "--subnet names the network, bench --probe off goes without the probe",
+        what, sockets->address, (double)sockets->timeout_ms / 1000);
 }
 
 /* The status of a wait's `error`; 0: none. */
@@ -362,11 +363,8 @@ static enum status probe_run(struct world *world, const char *subnet, int64_t ti
     peers = calloc(size, sizeof *peers);
     readings = calloc(size, sizeof *readings);
     probe.piece = calloc(1, PIECE_BYTES);
-    if (!peers || !readings || !probe.piece) {
-        log_error("the probe of the link: no memory for %d ranks", world->size);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!peers || !readings || !probe.piece)
+        TRY(FAIL(STATUS_NO_MEMORY, "the probe of the link: no memory for %d ranks", world->size));
     TRY(exchange_addresses(&probe, subnet, every_host, peers));
     for (int round = 0; round < PROBE_ROUNDS && (round == 0 || best.spread > PROBE_STEADY);
          round++) {
@@ -476,11 +474,8 @@ enum status probe_hosts(struct world *world, const char *subnet, int64_t timeout
     struct host mine;
     struct host *hosts = calloc((size_t)world->size, sizeof *hosts);
     double *received = calloc((size_t)world->size, sizeof *received);
-    if (!hosts || !received) {
-        log_error("the probe of the hosts: no memory for %d ranks", world->size);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!hosts || !received)
+        TRY(FAIL(STATUS_NO_MEMORY, "the probe of the hosts: no memory for %d ranks", world->size));
     TRY(read_host(world, subnet, &mine));
     TRY(world_gather(world, NULL, &mine, sizeof mine, hosts));
     TRY(probe_pairs(world, subnet, timeout_ms, received));

@@ -89,10 +89,9 @@ static enum status rates_settle(struct results *results)
 {
     double *rates = malloc((results->row_count + 1) * sizeof *rates);
     const bool loopback = strncmp(results->network, "loopback", 8) == 0;
-    if (!rates) {
-        log_error("out of memory for the rates of %zu rows", results->row_count);
-        return STATUS_NO_MEMORY;
-    }
+    if (!rates)
+        return FAIL(STATUS_NO_MEMORY, "out of memory for the rates of %zu rows",
+                    results->row_count);
     results->link_least = results->link_most = results->nominal = (double)NAN;
     for (size_t r = 0; r < results->row_count; r++) {
         struct result_row *row = &results->rows[r];
@@ -540,11 +539,8 @@ enum status results_read(struct results *results, const char *path)
     results->workers = calloc(room, sizeof *results->workers);
     results->sizes = calloc(room, sizeof *results->sizes);
     starts = calloc(room, sizeof *starts);
-    if (!results->rows || !results->points || !results->workers || !results->sizes || !starts) {
-        log_error("%s: out of memory for %zu rows", path, room);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!results->rows || !results->points || !results->workers || !results->sizes || !starts)
+        TRY(FAIL(STATUS_NO_MEMORY, "%s: out of memory for %zu rows", path, room));
     for (size_t r = 0; r < results->table.rows; r++)
         results->rows[results->row_count++] = read_row(&results->table, r);
     results->network = network_of(results);
@@ -732,11 +728,8 @@ enum status trainings_read(struct trainings *trainings, const char *path)
     *trainings = (struct trainings){0};
     TRY(results_read_table(&trainings->table, path));
     trainings->list = calloc(trainings->table.rows + 1, sizeof *trainings->list);
-    if (!trainings->list) {
-        log_error("%s: out of memory for %zu rows", path, trainings->table.rows);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!trainings->list)
+        TRY(FAIL(STATUS_NO_MEMORY, "%s: out of memory for %zu rows", path, trainings->table.rows));
     for (size_t row = 0; row < trainings->table.rows; row++) {
         struct training training = read_training(&trainings->table, row);
         const struct training *same =

@@ -233,10 +233,9 @@ enum status bench_describe(struct bench_row *row, const struct config *config,
     const struct cost_formula *formula = backend->cost;
     size_t shape_count = plan->buckets ? plan->buckets->number : 1;
     struct cost_shape *shapes = shapes_of(connection, plan, shape_count);
-    if (!shapes) {
-        log_error("bench: no memory for the shapes of %zu buckets", shape_count);
-        return STATUS_NO_MEMORY;
-    }
+    if (!shapes)
+        return FAIL(STATUS_NO_MEMORY, "bench: no memory for the shapes of %zu buckets",
+                    shape_count);
     double link_bytes_per_s = link->probed > 0 ? link->probed : link->nominal;
     *row = (struct bench_row){
         .backend = backend->name,

@@ -88,10 +88,11 @@ static enum status check_stall_warning(const struct config *config,
 {
     if (!config_table_given(table, "stall-warning") || config->stall_warning < config->timeout)
         return STATUS_OK;
-    log_error("--stall-warning %g: nobody would be warned, --timeout ends the run after %g s; give "
-              "less than that, or 0 for no warnings",
-              config->stall_warning, config->timeout);
-    return STATUS_USAGE;
+    return FAIL(
+        STATUS_USAGE,
+        "--stall-warning %g: nobody would be warned, --timeout ends the run after %g s; give "
+        "less than that, or 0 for no warnings",
+        config->stall_warning, config->timeout);
 }
 
 /* -------- the environment -------------------------------------------------------------------- */
@@ -103,10 +104,10 @@ static enum status link_rate_from_environment(struct config *config)
         return STATUS_OK;
     if (options_parse_rate(text, &config->link_rate))
         return STATUS_OK;
-    log_error("PSRING_LINK_BITS: found '%s', expected 200mbit, say, or bits per second; correct "
-              "or unset it",
-              text);
-    return STATUS_USAGE;
+    return FAIL(STATUS_USAGE,
+                "PSRING_LINK_BITS: found '%s', expected 200mbit, say, or bits per second; correct "
+                "or unset it",
+                text);
 }
 
 static bool says_how_messages_travel(const char *name)
@@ -247,21 +248,22 @@ static enum status check_same(const struct config *config, struct world *world)
     config_visit(config, add_option, &mine);
     struct values first = mine.values;
     TRY(world_broadcast(world, NULL, &first, sizeof first));
-    if (first.command != mine.values.command) {
-        log_error("rank %d was started with another command than rank 0; start all ranks with the "
-                  "same command and options",
-                  world->rank);
-        return STATUS_USAGE;
-    }
+    if (first.command != mine.values.command)
+        return FAIL(
+            STATUS_USAGE,
+            "rank %d was started with another command than rank 0; start all ranks with the "
+            "same command and options",
+            world->rank);
     for (size_t i = 0; i < mine.count; i++) {
         const char *here = mine.values.of[i], *there = first.of[i];
         if (strcmp(here, there) == 0)
             continue;
-        log_error("--%s is %s on rank %d and %s on rank 0; start all ranks with the same options%s",
-                  mine.names[i], here[0] ? here : "not given", world->rank,
-                  there[0] ? there : "not given",
-                  strcmp(mine.names[i], "link-rate") == 0 ? " and the same PSRING_LINK_BITS" : "");
-        return STATUS_USAGE;
+        return FAIL(
+            STATUS_USAGE,
+            "--%s is %s on rank %d and %s on rank 0; start all ranks with the same options%s",
+            mine.names[i], here[0] ? here : "not given", world->rank,
+            there[0] ? there : "not given",
+            strcmp(mine.names[i], "link-rate") == 0 ? " and the same PSRING_LINK_BITS" : "");
     }
 out:
     return status;

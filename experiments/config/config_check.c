@@ -145,8 +145,8 @@ static enum status check_conflicts(const struct config *config)
         if (!found || !has_with || with == (rule->rule == NEEDS))
             continue;
         bool flag = strcmp(found, "true") == 0;
-        log_error("--%s%s%s: %s", rule->option, flag ? "" : " ", flag ? "" : found, rule->why);
-        return STATUS_USAGE;
+        return FAIL(STATUS_USAGE, "--%s%s%s: %s", rule->option, flag ? "" : " ", flag ? "" : found,
+                    rule->why);
     }
     return STATUS_OK;
 }
@@ -165,26 +165,23 @@ static enum status parse_consistency(struct config *config)
     } else if (strncmp(text, "ssp:", strlen("ssp:")) == 0 && isdigit((unsigned char)*number)) {
         char *end = NULL;
         unsigned long long staleness = strtoull(number, &end, 10);
-        if (*end || staleness > STALENESS_MOST) {
-            log_error("--sync %s: expected ssp:S with S from 0 to %d, the steps that workers may "
-                      "be apart",
-                      text, STALENESS_MOST);
-            return STATUS_USAGE;
-        }
+        if (*end || staleness > STALENESS_MOST)
+            return FAIL(STATUS_USAGE,
+                        "--sync %s: expected ssp:S with S from 0 to %d, the steps that workers may "
+                        "be apart",
+                        text, STALENESS_MOST);
         consistency->kind = CONSISTENCY_SSP;
         consistency->staleness = staleness;
         /* Half of the bound: at all of it the others wait already. */
         consistency->late_steps = (staleness + 1) / 2;
-    } else if (strcmp(text, "bsp") != 0) {
-        log_error("--sync: found '%s', expected bsp, ssp:S (e.g. ssp:3) or async", text);
-        return STATUS_USAGE;
-    }
-    if (config->train.late_steps == CONFIG_LATE_KEEP && consistency->kind == CONSISTENCY_BSP) {
-        log_error("--late-steps keep: with --sync bsp nobody may be late%s; leave it out, or add "
-                  "--sync ssp:S or async",
-                  config->train.backup_workers > 0 ? ", and --backup-workers drop who is" : "");
-        return STATUS_USAGE;
-    }
+    } else if (strcmp(text, "bsp") != 0)
+        return FAIL(STATUS_USAGE, "--sync: found '%s', expected bsp, ssp:S (e.g. ssp:3) or async",
+                    text);
+    if (config->train.late_steps == CONFIG_LATE_KEEP && consistency->kind == CONSISTENCY_BSP)
+        return FAIL(STATUS_USAGE,
+                    "--late-steps keep: with --sync bsp nobody may be late%s; leave it out, or add "
+                    "--sync ssp:S or async",
+                    config->train.backup_workers > 0 ? ", and --backup-workers drop who is" : "");
     if (config->train.late_steps == CONFIG_LATE_KEEP)
         consistency->late_steps = 0;
     return STATUS_OK;
@@ -196,27 +193,26 @@ static enum status check_consistency(const struct config *config)
     if (!consistency_updates(&config->consistency))
         return STATUS_OK;
     if (!config->train.paced && (config->learning.optimizer == OPTIMIZER_ADAM ||
-                                 config->learning.optimizer == OPTIMIZER_LARS)) {
-        log_error("--optimizer %s: servers that update know parts of tensors, and updates rather "
-                  "than steps; with --sync %s%s use sgd, adagrad or adadelta",
-                  optimizer_kind_names[config->learning.optimizer], config->train.sync,
-                  config->train.backup_workers > 0 ? " and --backup-workers" : "");
-        return STATUS_USAGE;
-    }
-    if (config->train.last_batch == CONFIG_LAST_BATCH_PARTIAL) {
-        log_error(
+                                 config->learning.optimizer == OPTIMIZER_LARS))
+        return FAIL(STATUS_USAGE,
+                    "--optimizer %s: servers that update know parts of tensors, and updates rather "
+                    "than steps; with --sync %s%s use sgd, adagrad or adadelta",
+                    optimizer_kind_names[config->learning.optimizer], config->train.sync,
+                    config->train.backup_workers > 0 ? " and --backup-workers" : "");
+    if (config->train.last_batch == CONFIG_LAST_BATCH_PARTIAL)
+        return FAIL(
+            STATUS_USAGE,
             "--last-batch partial: with --sync %s%s workers are not in one step, and not at its "
             "end together; leave it out",
             config->train.sync, config->train.backup_workers > 0 ? " and --backup-workers" : "");
-        return STATUS_USAGE;
-    }
     if (config->reduce_order == REDUCE_ORDER_ANY)
         return STATUS_OK;
-    log_error("--reduce-order %s: with --sync %s%s gradients are applied as they come, in no order "
-              "that could be repeated; leave it out",
-              config_reduce_order_name(config), config->train.sync,
-              config->train.backup_workers > 0 ? " and --backup-workers" : "");
-    return STATUS_USAGE;
+    return FAIL(
+        STATUS_USAGE,
+        "--reduce-order %s: with --sync %s%s gradients are applied as they come, in no order "
+        "that could be repeated; leave it out",
+        config_reduce_order_name(config), config->train.sync,
+        config->train.backup_workers > 0 ? " and --backup-workers" : "");
 }
 
 static enum status parse_straggler(struct config *config)
@@ -227,11 +223,11 @@ static enum status parse_straggler(struct config *config)
     config->train.straggler_factor = 1;
     if (!text)
         return STATUS_OK;
-    if (config_backend(config)->single_process) {
-        log_error("--straggler %s: --backend %s has no other workers that could wait; leave it out",
-                  text, config_backend(config)->name);
-        return STATUS_USAGE;
-    }
+    if (config_backend(config)->single_process)
+        return FAIL(
+            STATUS_USAGE,
+            "--straggler %s: --backend %s has no other workers that could wait; leave it out", text,
+            config_backend(config)->name);
     unsigned long rank = strtoul(text, &end, 10);
     if (isdigit((unsigned char)*text) && *end == ':' && rank < CONFIG_RANKS_MOST) {
         const char *number = end + 1;
@@ -242,10 +238,10 @@ static enum status parse_straggler(struct config *config)
             return STATUS_OK;
         }
     }
-    log_error("--straggler: found '%s', expected RANK:FACTOR with a worker's rank and a factor "
-              "from 1 to 1000, e.g. 3:4",
-              text);
-    return STATUS_USAGE;
+    return FAIL(STATUS_USAGE,
+                "--straggler: found '%s', expected RANK:FACTOR with a worker's rank and a factor "
+                "from 1 to 1000, e.g. 3:4",
+                text);
 }
 
 static enum status check_sync(struct config *config)
@@ -262,13 +258,12 @@ static enum status check_sync_world(const struct config *config, const struct to
 {
     if (config->command != CONFIG_TRAIN)
         return STATUS_OK;
-    if (config->consistency.backup_workers >= topology->workers) {
-        log_error("--backup-workers %d: of %d worker%s at least one must be waited for; start "
-                  "more, or give less",
-                  config->consistency.backup_workers, topology->workers,
-                  topology->workers == 1 ? "" : "s");
-        return STATUS_USAGE;
-    }
+    if (config->consistency.backup_workers >= topology->workers)
+        return FAIL(STATUS_USAGE,
+                    "--backup-workers %d: of %d worker%s at least one must be waited for; start "
+                    "more, or give less",
+                    config->consistency.backup_workers, topology->workers,
+                    topology->workers == 1 ? "" : "s");
     if (config->train.straggler_rank >= topology->workers) {
         if (topology->workers == 1)
             log_error("--straggler %s: there is one worker, 0", config->train.straggler);
@@ -301,10 +296,11 @@ static enum status check_address(const char *option, const char *text)
     int port;
     if (address_parse(text, host, sizeof host, &port) && port > 0)
         return STATUS_OK;
-    log_error("--%s: found '%s', expected tcp://HOST:PORT, where HOST is a name or an address and "
-              "PORT is 1 to 65535, e.g. tcp://10.0.0.1:29600 or tcp://[fd00::1]:29600",
-              option, text);
-    return STATUS_USAGE;
+    return FAIL(
+        STATUS_USAGE,
+        "--%s: found '%s', expected tcp://HOST:PORT, where HOST is a name or an address and "
+        "PORT is 1 to 65535, e.g. tcp://10.0.0.1:29600 or tcp://[fd00::1]:29600",
+        option, text);
 }
 
 static enum status check_elastic_servers(struct config *config)
@@ -314,11 +310,9 @@ static enum status check_elastic_servers(struct config *config)
     int count = 0;
     for (; config_server(config, count, address, sizeof address); count++)
         TRY(check_address("join", address));
-    if (config->servers != CONFIG_SERVERS_NOT_GIVEN && config->servers != count) {
-        log_error("--servers %lld: --join names %d; leave --servers out",
-                  (long long)config->servers, count);
-        return STATUS_USAGE;
-    }
+    if (config->servers != CONFIG_SERVERS_NOT_GIVEN && config->servers != count)
+        return FAIL(STATUS_USAGE, "--servers %lld: --join names %d; leave --servers out",
+                    (long long)config->servers, count);
     config->servers = count;
 out:
     return status;
@@ -330,11 +324,9 @@ static enum status check_elastic(struct config *config)
     enum status status = STATUS_OK;
     if (config->command == CONFIG_SERVE)
         return check_address("listen", config->elastic.listen);
-    if (launcher_mpi_rank() >= 0) {
-        log_error("--join %s: start each worker by itself, without mpirun or srun",
-                  config->elastic.join);
-        return STATUS_USAGE;
-    }
+    if (launcher_mpi_rank() >= 0)
+        return FAIL(STATUS_USAGE, "--join %s: start each worker by itself, without mpirun or srun",
+                    config->elastic.join);
     TRY(check_elastic_servers(config));
 out:
     return status;
@@ -345,18 +337,17 @@ out:
 /* Whether it and --cost-model go together, and with the device. */
 static enum status check_automatic(const struct config *config)
 {
-    if (config_is_auto(config) && !config->cost_model) {
-        log_error("--backend auto: by which model? add --cost-model MODEL.JSON, which psring "
-                  "predict --fit BENCH.CSV --cost-model MODEL.JSON makes of measurements, or name "
-                  "a backend, e.g. --backend ring");
-        return STATUS_USAGE;
-    }
-    if (config_is_auto(config) && config->device != DEVICE_CPU) {
-        log_error("--backend auto: the model knows what averages in host memory only; with "
-                  "--device %s name a backend, e.g. --backend nccl",
-                  device_kind_names[config->device]);
-        return STATUS_USAGE;
-    }
+    if (config_is_auto(config) && !config->cost_model)
+        return FAIL(
+            STATUS_USAGE,
+            "--backend auto: by which model? add --cost-model MODEL.JSON, which psring "
+            "predict --fit BENCH.CSV --cost-model MODEL.JSON makes of measurements, or name "
+            "a backend, e.g. --backend ring");
+    if (config_is_auto(config) && config->device != DEVICE_CPU)
+        return FAIL(STATUS_USAGE,
+                    "--backend auto: the model knows what averages in host memory only; with "
+                    "--device %s name a backend, e.g. --backend nccl",
+                    device_kind_names[config->device]);
     return STATUS_OK;
 }
 
@@ -378,11 +369,11 @@ static enum status parse_compute(struct config *config)
             return STATUS_OK;
         }
     }
-    log_error("--compute: found '%s', expected real, or paced:MS with the milliseconds that a "
-              "step's forward and backward take, e.g. paced:20, or real:MS with those that they "
-              "take at least",
-              text);
-    return STATUS_USAGE;
+    return FAIL(STATUS_USAGE,
+                "--compute: found '%s', expected real, or paced:MS with the milliseconds that a "
+                "step's forward and backward take, e.g. paced:20, or real:MS with those that they "
+                "take at least",
+                text);
 }
 
 /* An empty name is one that a script did not get. */
@@ -390,8 +381,7 @@ static enum status check_named(const char *option, const char *value, const char
 {
     if (!value || value[0])
         return STATUS_OK;
-    log_error("--%s is empty, expected %s", option, question);
-    return STATUS_USAGE;
+    return FAIL(STATUS_USAGE, "--%s is empty, expected %s", option, question);
 }
 
 static enum status check_names(const struct config *config)
@@ -422,10 +412,11 @@ static enum status check_network(const char *network)
         good = good && (isalnum((unsigned char)network[i]) || strchr("-_.:/+", network[i]));
     if (good)
         return STATUS_OK;
-    log_error("--network (or PSRING_NETWORK): found '%s', expected 1 to %d letters, digits or any "
-              "of -_.:/+",
-              network, CONFIG_NETWORK_BYTES - 1);
-    return STATUS_USAGE;
+    return FAIL(
+        STATUS_USAGE,
+        "--network (or PSRING_NETWORK): found '%s', expected 1 to %d letters, digits or any "
+        "of -_.:/+",
+        network, CONFIG_NETWORK_BYTES - 1);
 }
 
 static enum status check_servers(struct config *config, const struct backend *backend)
@@ -434,13 +425,12 @@ static enum status check_servers(struct config *config, const struct backend *ba
         return STATUS_OK;
     if (config->servers == CONFIG_SERVERS_NOT_GIVEN)
         config->servers = 1;
-    if (config->servers == 0 && config->placement != PLACEMENT_MIXED) {
-        log_error("--servers 0: --backend %s averages on servers and needs at least one; give "
-                  "--servers 1 or more, or --placement mixed for one in every worker, or use "
-                  "--backend ring, which has none",
-                  backend->name);
-        return STATUS_USAGE;
-    }
+    if (config->servers == 0 && config->placement != PLACEMENT_MIXED)
+        return FAIL(STATUS_USAGE,
+                    "--servers 0: --backend %s averages on servers and needs at least one; give "
+                    "--servers 1 or more, or --placement mixed for one in every worker, or use "
+                    "--backend ring, which has none",
+                    backend->name);
     return STATUS_OK;
 }
 
@@ -451,23 +441,21 @@ static enum status parse_timeline_steps(struct config *config)
     int length = 0;
     bool good = isdigit((unsigned char)*text) &&
                 sscanf(text, "%18llu:%18llu%n", &first, &last, &length) == 2 && !text[length];
-    if (!good || first < 1 || last < first) {
-        log_error("--timeline-steps: found '%s', expected FIRST:LAST, the first and the last step "
-                  "to record, counted from 1, e.g. 101:200",
-                  text);
-        return STATUS_USAGE;
-    }
-    if (config->train.timeline_steps && !config->train.timeline) {
-        log_error("--timeline-steps %s: of which timeline? add --timeline FILE, or leave it out",
-                  text);
-        return STATUS_USAGE;
-    }
-    if (config->train.steps > 0 && first > (uint64_t)config->train.steps) {
-        log_error("--timeline-steps %s: the run has %lld steps (--steps), so nothing would be "
-                  "recorded; begin earlier",
-                  text, (long long)config->train.steps);
-        return STATUS_USAGE;
-    }
+    if (!good || first < 1 || last < first)
+        return FAIL(
+            STATUS_USAGE,
+            "--timeline-steps: found '%s', expected FIRST:LAST, the first and the last step "
+            "to record, counted from 1, e.g. 101:200",
+            text);
+    if (config->train.timeline_steps && !config->train.timeline)
+        return FAIL(STATUS_USAGE,
+                    "--timeline-steps %s: of which timeline? add --timeline FILE, or leave it out",
+                    text);
+    if (config->train.steps > 0 && first > (uint64_t)config->train.steps)
+        return FAIL(STATUS_USAGE,
+                    "--timeline-steps %s: the run has %lld steps (--steps), so nothing would be "
+                    "recorded; begin earlier",
+                    text, (long long)config->train.steps);
     config->train.timeline_first = first - 1;
     config->train.timeline_end = last;
     return STATUS_OK;
@@ -481,34 +469,30 @@ static enum status check_training(struct config *config)
     TRY(parse_timeline_steps(config));
     TRY(augment_parse(&config->train.augmentation, "augment", config->train.augment));
     const struct backend *backend = config_backend(config);
-    if (config->train.virtual_workers > 0 && !backend->single_process) {
-        log_error("--virtual-workers %lld: one process plays all workers, so there is nothing for "
-                  "--backend %s to do; add --backend none",
-                  (long long)config->train.virtual_workers, backend->name);
-        return STATUS_USAGE;
-    }
-    if (config->train.virtual_workers > 0 && config->train.paced) {
-        log_error("--virtual-workers %lld: computes really, so --compute %s does not go with it",
-                  (long long)config->train.virtual_workers, config->train.compute);
-        return STATUS_USAGE;
-    }
-    if (config->train.real_ms > 0 && backend->single_process) {
-        log_error("--compute %s: --backend %s has no other workers whose time would compare; use "
-                  "--compute real",
-                  config->train.compute, backend->name);
-        return STATUS_USAGE;
-    }
-    if (config->train.target_accuracy > 0 && config->train.target_accuracy < 1) {
-        log_error("--target-accuracy %g: expected per cent of the test images, from 1 to 100, e.g. "
-                  "98.5",
-                  config->train.target_accuracy);
-        return STATUS_USAGE;
-    }
-    if (config->train.checkpoint && config->train.paced) {
-        log_error("--checkpoint: --compute %s trains nothing that could be saved",
-                  config->train.compute);
-        return STATUS_USAGE;
-    }
+    if (config->train.virtual_workers > 0 && !backend->single_process)
+        return FAIL(
+            STATUS_USAGE,
+            "--virtual-workers %lld: one process plays all workers, so there is nothing for "
+            "--backend %s to do; add --backend none",
+            (long long)config->train.virtual_workers, backend->name);
+    if (config->train.virtual_workers > 0 && config->train.paced)
+        return FAIL(STATUS_USAGE,
+                    "--virtual-workers %lld: computes really, so --compute %s does not go with it",
+                    (long long)config->train.virtual_workers, config->train.compute);
+    if (config->train.real_ms > 0 && backend->single_process)
+        return FAIL(STATUS_USAGE,
+                    "--compute %s: --backend %s has no other workers whose time would compare; use "
+                    "--compute real",
+                    config->train.compute, backend->name);
+    if (config->train.target_accuracy > 0 && config->train.target_accuracy < 1)
+        return FAIL(
+            STATUS_USAGE,
+            "--target-accuracy %g: expected per cent of the test images, from 1 to 100, e.g. "
+            "98.5",
+            config->train.target_accuracy);
+    if (config->train.checkpoint && config->train.paced)
+        return FAIL(STATUS_USAGE, "--checkpoint: --compute %s trains nothing that could be saved",
+                    config->train.compute);
     return STATUS_OK;
 out:
     return status;
@@ -521,13 +505,12 @@ static enum status parse_sizes(struct config *config)
         char *end = NULL;
         unsigned long long bytes = strtoull(at, &end, 10);
         if (!isdigit((unsigned char)*at) || (*end && *end != ',') || bytes > 1000000000000 ||
-            config->size_count == CONFIG_SIZES_MOST) {
-            log_error(
+            config->size_count == CONFIG_SIZES_MOST)
+            return FAIL(
+                STATUS_USAGE,
                 "--sizes: found '%s', expected up to %d numbers of bytes with commas between, "
                 "e.g. 65536,4799528",
                 config->sizes, CONFIG_SIZES_MOST);
-            return STATUS_USAGE;
-        }
         config->size_list[config->size_count++] = bytes;
         at = *end ? end + 1 : NULL;
     }
@@ -536,47 +519,41 @@ static enum status parse_sizes(struct config *config)
 
 static enum status check_bench(struct config *config)
 {
-    if (config->json && strcmp(config->json, "-") == 0) {
-        log_error("--json -: standard output is the table's; name a file");
-        return STATUS_USAGE;
-    }
-    if (config->bench.max_bytes < config->bench.min_bytes) {
-        log_error("-e %llu: the last size is below the first, -b %llu; give -e at least -b",
-                  (unsigned long long)config->bench.max_bytes,
-                  (unsigned long long)config->bench.min_bytes);
-        return STATUS_USAGE;
-    }
+    if (config->json && strcmp(config->json, "-") == 0)
+        return FAIL(STATUS_USAGE, "--json -: standard output is the table's; name a file");
+    if (config->bench.max_bytes < config->bench.min_bytes)
+        return FAIL(STATUS_USAGE,
+                    "-e %llu: the last size is below the first, -b %llu; give -e at least -b",
+                    (unsigned long long)config->bench.max_bytes,
+                    (unsigned long long)config->bench.min_bytes);
     return parse_sizes(config);
 }
 
 static enum status check_predict(struct config *config)
 {
-    if (!config->predict.fit && !config->cost_model) {
-        log_error(
+    if (!config->predict.fit && !config->cost_model)
+        return FAIL(
+            STATUS_USAGE,
             "predict: from what? give --fit DIR, whose bench.csv is to be fitted, or --cost-model "
             "MODEL.JSON, what --fit has written");
-        return STATUS_USAGE;
-    }
     if (config->predict.workers == 1 ||
         (config->predict.workers == 0 &&
-         (config->predict.spare > 0 || config->predict.rate > 0 || config->predict.latency > 0))) {
-        log_error("--workers %lld: found no two that average; give --workers 2 or more, or leave "
-                  "it, --spare, --rate and --latency out",
-                  (long long)config->predict.workers);
-        return STATUS_USAGE;
-    }
-    if (config->predict.trains && (config->predict.workers == 0 || config->compute_ms <= 0)) {
-        log_error(
+         (config->predict.spare > 0 || config->predict.rate > 0 || config->predict.latency > 0)))
+        return FAIL(STATUS_USAGE,
+                    "--workers %lld: found no two that average; give --workers 2 or more, or leave "
+                    "it, --spare, --rate and --latency out",
+                    (long long)config->predict.workers);
+    if (config->predict.trains && (config->predict.workers == 0 || config->compute_ms <= 0))
+        return FAIL(
+            STATUS_USAGE,
             "--model %s: of how many workers, and how long does each compute? add --workers N "
             "and --compute-ms MS (psring bench --layers)",
             config->predict.trains);
-        return STATUS_USAGE;
-    }
-    if (!config->predict.fit && config->predict.workers == 0 && !config->predict.trained) {
-        log_error("--cost-model %s: what is to be predicted? add --workers N, or --train TRAIN.CSV",
-                  config->cost_model);
-        return STATUS_USAGE;
-    }
+    if (!config->predict.fit && config->predict.workers == 0 && !config->predict.trained)
+        return FAIL(
+            STATUS_USAGE,
+            "--cost-model %s: what is to be predicted? add --workers N, or --train TRAIN.CSV",
+            config->cost_model);
     return parse_sizes(config);
 }
 
@@ -585,20 +562,18 @@ static enum status check_library(const struct config *config, const struct backe
 {
     if (!config->bench.via_library)
         return STATUS_OK;
-    if (strcmp(config_transport_name(config, backend), "mpi") == 0) {
-        log_error(
+    if (strcmp(config_transport_name(config, backend), "mpi") == 0)
+        return FAIL(
+            STATUS_USAGE,
             "--via-library: libpsring's ranks meet without MPI here, which --transport mpi needs; "
             "use tcp or zmq");
-        return STATUS_USAGE;
-    }
     if (config->device != DEVICE_CPU || config->compress != COMPRESS_NONE ||
-        config->reduce_order != REDUCE_ORDER_ANY || config->segment_bytes > 0) {
-        log_error(
+        config->reduce_order != REDUCE_ORDER_ANY || config->segment_bytes > 0)
+        return FAIL(
+            STATUS_USAGE,
             "--via-library: libpsring sums what is in host memory, uncompressed, in an order and "
             "with segments of its own; leave --device, --compress, --reduce-order and "
             "--segment-bytes out");
-        return STATUS_USAGE;
-    }
     return STATUS_OK;
 }
 
@@ -607,26 +582,21 @@ static enum status check_backend(const struct config *config, const struct backe
 {
     char reason[DEVICE_REASON_BYTES];
     const char *no_device = device_unavailable(config->device, reason);
-    if (backend->unavailable) {
-        log_error("--backend %s: %s", backend->name, backend->unavailable);
-        return STATUS_UNSUPPORTED;
-    }
-    if (no_device) {
-        log_error("--device %s: %s", device_kind_names[config->device], no_device);
-        return STATUS_UNSUPPORTED;
-    }
-    if (backend->gpu_only && config->device != DEVICE_CUDA) {
-        log_error("--backend %s: averages what is in GPUs' memory; add --device cuda, or use "
-                  "another backend, e.g. --backend ring between CPUs",
-                  backend->name);
-        return STATUS_USAGE;
-    }
+    if (backend->unavailable)
+        return FAIL(STATUS_UNSUPPORTED, "--backend %s: %s", backend->name, backend->unavailable);
+    if (no_device)
+        return FAIL(STATUS_UNSUPPORTED, "--device %s: %s", device_kind_names[config->device],
+                    no_device);
+    if (backend->gpu_only && config->device != DEVICE_CUDA)
+        return FAIL(STATUS_USAGE,
+                    "--backend %s: averages what is in GPUs' memory; add --device cuda, or use "
+                    "another backend, e.g. --backend ring between CPUs",
+                    backend->name);
     if (config->graph == DEVICE_GRAPH_ON &&
-        (config->device != DEVICE_CUDA || !backend->graph_capturable)) {
-        log_error("--cuda-graph on: only a step that meets no other process can be recorded; use "
-                  "--device cuda --backend none, or leave it out");
-        return STATUS_USAGE;
-    }
+        (config->device != DEVICE_CUDA || !backend->graph_capturable))
+        return FAIL(STATUS_USAGE,
+                    "--cuda-graph on: only a step that meets no other process can be recorded; use "
+                    "--device cuda --backend none, or leave it out");
     return STATUS_OK;
 }
 
@@ -662,18 +632,17 @@ enum status config_check_world(const struct config *config, int world_size)
     struct topology topology;
     if (config->command == CONFIG_INFO)
         return STATUS_OK;
-    if (config->train.virtual_workers > 0 && world_size > 1) {
-        log_error("--virtual-workers %lld: one process plays all workers, and %d processes were "
-                  "started; start it without mpirun",
-                  (long long)config->train.virtual_workers, world_size);
-        return STATUS_USAGE;
-    }
-    if (config_backend(config)->single_process && world_size > 1) {
-        log_error("--backend %s: averages nothing, and %d processes were started; choose --backend "
-                  "ring, or another one",
-                  config_backend(config)->name, world_size);
-        return STATUS_USAGE;
-    }
+    if (config->train.virtual_workers > 0 && world_size > 1)
+        return FAIL(STATUS_USAGE,
+                    "--virtual-workers %lld: one process plays all workers, and %d processes were "
+                    "started; start it without mpirun",
+                    (long long)config->train.virtual_workers, world_size);
+    if (config_backend(config)->single_process && world_size > 1)
+        return FAIL(
+            STATUS_USAGE,
+            "--backend %s: averages nothing, and %d processes were started; choose --backend "
+            "ring, or another one",
+            config_backend(config)->name, world_size);
     enum status status =
         topology_init(&topology, world_size, (int)config->servers, config->placement);
     return status == STATUS_OK ? check_sync_world(config, &topology) : status;

@@ -73,10 +73,8 @@ enum status gpus_place(const struct gpu_view *views, int ranks, bool share, int 
 {
     struct placing p = {.views = views, .ranks = ranks, .index = index};
     p.asked = calloc((size_t)ranks, sizeof *p.asked);
-    if (!p.asked) {
-        log_error("no memory for the GPUs of %d ranks", ranks);
-        return STATUS_NO_MEMORY;
-    }
+    if (!p.asked)
+        return FAIL(STATUS_NO_MEMORY, "no memory for the GPUs of %d ranks", ranks);
     for (int rank = 0; rank < ranks; rank++)
         index[rank] = -1;
     for (int rank = 0; rank < ranks; rank++) {
@@ -126,11 +124,8 @@ enum status gpus_choose(struct world *world, bool wanted, bool share, int *index
     struct gpu_view *views = calloc(ranks, sizeof *views);
     int *all = calloc(ranks, sizeof *all);
     *index = -1;
-    if (!views || !all) {
-        log_error("no memory for the GPUs of %zu ranks", ranks);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!views || !all)
+        TRY(FAIL(STATUS_NO_MEMORY, "no memory for the GPUs of %zu ranks", ranks));
     snprintf(mine.host, sizeof mine.host, "%s", world->host);
     if (wanted)
         mine.count = device_gpus(mine.ids);

@@ -78,19 +78,17 @@ static enum status check_options(struct config *config)
 {
     bool rank = config->rank != CONFIG_RANK_NOT_GIVEN;
     bool world = config->world_size != CONFIG_RANK_NOT_GIVEN;
-    if (!config->rendezvous && (rank || world)) {
-        log_error(
+    if (!config->rendezvous && (rank || world))
+        return FAIL(
+            STATUS_USAGE,
             "--%s: says nothing without a place to meet; add --rendezvous tcp://HOST:PORT, where "
             "rank 0 listens, or leave it to mpirun to number the ranks",
             rank ? "rank" : "world-size");
-        return STATUS_USAGE;
-    }
-    if (config->rendezvous && (!rank || !world)) {
-        log_error("--rendezvous %s: how many ranks come there, and which is this? add %s%s%s",
-                  config->rendezvous, rank ? "" : "--rank R (0 to W - 1)",
-                  rank || world ? "" : " and ", world ? "" : "--world-size W");
-        return STATUS_USAGE;
-    }
+    if (config->rendezvous && (!rank || !world))
+        return FAIL(STATUS_USAGE,
+                    "--rendezvous %s: how many ranks come there, and which is this? add %s%s%s",
+                    config->rendezvous, rank ? "" : "--rank R (0 to W - 1)",
+                    rank || world ? "" : " and ", world ? "" : "--world-size W");
     return STATUS_OK;
 }
 
@@ -110,23 +108,21 @@ bool launch_alone(const struct config *config)
 static enum status check_mpi(const struct config *config)
 {
     const char *word = option_for_mpi(config);
-    if (config->rendezvous && word) {
-        log_error("%s: needs MPI, which a rendezvous (%s) does not start; use --backend ring or ps "
-                  "over --transport zmq, or start the ranks with mpirun",
-                  word, config->rendezvous);
-        return STATUS_USAGE;
-    }
-    if (!config->rendezvous && launcher_mpi_rank() >= 0 && !has_mpi()) {
-        log_error(
+    if (config->rendezvous && word)
+        return FAIL(
+            STATUS_USAGE,
+            "%s: needs MPI, which a rendezvous (%s) does not start; use --backend ring or ps "
+            "over --transport zmq, or start the ranks with mpirun",
+            word, config->rendezvous);
+    if (!config->rendezvous && launcher_mpi_rank() >= 0 && !has_mpi())
+        return FAIL(
+            STATUS_UNSUPPORTED,
             "an MPI launcher has started this process, and this build of psring has no MPI; "
             "start each rank with --rendezvous tcp://HOST:PORT --rank R --world-size W, or build "
             "without -DPSRING_MPI=OFF");
-        return STATUS_UNSUPPORTED;
-    }
-    if (config->transport == CONFIG_TRANSPORT_MPI && !has_mpi()) {
-        log_error("--transport mpi: %s", transport_kind_unavailable(TRANSPORT_MPI));
-        return STATUS_UNSUPPORTED;
-    }
+    if (config->transport == CONFIG_TRANSPORT_MPI && !has_mpi())
+        return FAIL(STATUS_UNSUPPORTED, "--transport mpi: %s",
+                    transport_kind_unavailable(TRANSPORT_MPI));
     return STATUS_OK;
 }
 

@@ -31,24 +31,24 @@ static enum status check_optimizer(const struct config *config, const struct con
         if (!config_table_given(table, uses[i].option) ||
             uses[i].kinds & (1u << config->learning.optimizer))
             continue;
-        log_error("--%s: --optimizer %s does not use it; leave it out, or use %s", uses[i].option,
-                  optimizer_kind_names[config->learning.optimizer], uses[i].names);
-        return STATUS_USAGE;
+        return FAIL(STATUS_USAGE, "--%s: --optimizer %s does not use it; leave it out, or use %s",
+                    uses[i].option, optimizer_kind_names[config->learning.optimizer],
+                    uses[i].names);
     }
-    if (config_table_given(table, "nesterov") && config->learning.momentum == 0) {
-        log_error("--nesterov: looks ahead by the momentum, and --momentum is 0; leave it out, or "
-                  "give a --momentum");
-        return STATUS_USAGE;
-    }
+    if (config_table_given(table, "nesterov") && config->learning.momentum == 0)
+        return FAIL(
+            STATUS_USAGE,
+            "--nesterov: looks ahead by the momentum, and --momentum is 0; leave it out, or "
+            "give a --momentum");
     return STATUS_OK;
 }
 
 static enum status no_end_of_warmup(const struct config *config, uint64_t epochs)
 {
-    log_error("--warmup-epochs %g: the run ends after %llu epoch%s, before its rate is at the "
-              "highest; give fewer, or more --epochs",
-              config->learning.warmup_epochs, (unsigned long long)epochs, epochs == 1 ? "" : "s");
-    return STATUS_USAGE;
+    return FAIL(STATUS_USAGE,
+                "--warmup-epochs %g: the run ends after %llu epoch%s, before its rate is at the "
+                "highest; give fewer, or more --epochs",
+                config->learning.warmup_epochs, (unsigned long long)epochs, epochs == 1 ? "" : "s");
 }
 
 enum status learning_check(const struct config *config, const struct config_table *table)
@@ -57,33 +57,29 @@ enum status learning_check(const struct config *config, const struct config_tabl
     if (config->command != CONFIG_TRAIN)
         return STATUS_OK;
     TRY(check_optimizer(config, table));
-    if (config->train.global_batch > 0 && config_table_given(table, "batch")) {
-        log_error("--batch: --global-batch %lld is divided among the workers and says how many "
-                  "images each has; leave one of the two out",
-                  (long long)config->train.global_batch);
-        return STATUS_USAGE;
-    }
+    if (config->train.global_batch > 0 && config_table_given(table, "batch"))
+        return FAIL(STATUS_USAGE,
+                    "--batch: --global-batch %lld is divided among the workers and says how many "
+                    "images each has; leave one of the two out",
+                    (long long)config->train.global_batch);
     if (config->train.global_batch > 0 && (config->learning.lr_scale == LR_SCALE_LINEAR ||
-                                           config->learning.lr_scale == LR_SCALE_SQRT)) {
-        log_error(
+                                           config->learning.lr_scale == LR_SCALE_SQRT))
+        return FAIL(
+            STATUS_USAGE,
             "--lr-scale %s: with --global-batch a step has as many images whatever the number "
             "of workers, so its rate does not follow them; leave one of the two out",
             lr_scale_names[config->learning.lr_scale]);
-        return STATUS_USAGE;
-    }
-    if (config->train.no_shard && config->train.virtual_workers > 0) {
-        log_error(
+    if (config->train.no_shard && config->train.virtual_workers > 0)
+        return FAIL(
+            STATUS_USAGE,
             "--no-shard: the process that plays all workers (--virtual-workers %lld) goes "
             "through the data once for them all; start as many processes, or leave it, or the "
             "--recipe that sets it, out",
             (long long)config->train.virtual_workers);
-        return STATUS_USAGE;
-    }
-    if (config_table_given(table, "epochs-divided") && config_table_given(table, "steps")) {
-        log_error("--epochs-divided: --steps ends the run, whatever the epochs; leave one of the "
-                  "two out");
-        return STATUS_USAGE;
-    }
+    if (config_table_given(table, "epochs-divided") && config_table_given(table, "steps"))
+        return FAIL(STATUS_USAGE,
+                    "--epochs-divided: --steps ends the run, whatever the epochs; leave one of the "
+                    "two out");
     if (config->train.steps == 0 && config->learning.warmup_epochs >= (double)config->epochs)
         return no_end_of_warmup(config, (uint64_t)config->epochs);
 out:
@@ -102,14 +98,14 @@ enum status learning_share_batch(struct config *config, int world_size)
     int64_t workers =
         config->train.virtual_workers > 0 ? config->train.virtual_workers : topology.workers;
     config->batch = config->train.global_batch / workers;
-    if (config->train.global_batch % workers != 0 || config->batch > CONFIG_BATCH_MOST) {
-        log_error("--global-batch %lld: found %lld worker%s, expected a multiple of that, with at "
-                  "most %d images for each; the next are %lld and %lld",
-                  (long long)config->train.global_batch, (long long)workers,
-                  workers == 1 ? "" : "s", CONFIG_BATCH_MOST, (long long)(config->batch * workers),
-                  (long long)((config->batch + 1) * workers));
-        return STATUS_USAGE;
-    }
+    if (config->train.global_batch % workers != 0 || config->batch > CONFIG_BATCH_MOST)
+        return FAIL(
+            STATUS_USAGE,
+            "--global-batch %lld: found %lld worker%s, expected a multiple of that, with at "
+            "most %d images for each; the next are %lld and %lld",
+            (long long)config->train.global_batch, (long long)workers, workers == 1 ? "" : "s",
+            CONFIG_BATCH_MOST, (long long)(config->batch * workers),
+            (long long)((config->batch + 1) * workers));
 out:
     return status;
 }

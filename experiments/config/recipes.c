@@ -83,9 +83,9 @@ static enum status not_found(const char *name)
     for (int i = 0; i < RECIPES; i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " | " : "",
                  recipes[i].name);
-    log_error("--recipe: found '%s', expected %s%s; --recipe list prints what each sets", name,
-              names, nearest_hint(&nearest, "", hint, sizeof hint));
-    return STATUS_USAGE;
+    return FAIL(STATUS_USAGE,
+                "--recipe: found '%s', expected %s%s; --recipe list prints what each sets", name,
+                names, nearest_hint(&nearest, "", hint, sizeof hint));
 }
 
 /* NULL: the recipe leaves it to the default. */
@@ -139,11 +139,12 @@ static enum status check_scale(const struct config_table *table, const struct re
     if (!config_table_given(table, "lr"))
         snprintf(rate, sizeof rate, " --lr %g",
                  config->learning.lr * (double)config->train.global_batch / strtod(batch, NULL));
-    log_error("--recipe %s: sets --lr-scale linear, the rate of a worker with %s images times the "
-              "number of workers, which --global-batch %lld does not go with; add --lr-scale "
-              "none%s",
-              recipe->name, batch, (long long)config->train.global_batch, rate);
-    return STATUS_USAGE;
+    return FAIL(
+        STATUS_USAGE,
+        "--recipe %s: sets --lr-scale linear, the rate of a worker with %s images times the "
+        "number of workers, which --global-batch %lld does not go with; add --lr-scale "
+        "none%s",
+        recipe->name, batch, (long long)config->train.global_batch, rate);
 }
 
 enum status recipes_apply(const struct config_table *table, struct config *config, bool *listed)

@@ -67,11 +67,12 @@ static enum status no_model(const struct predict_models *models, const char *net
         if (predict_is_first(models, m))
             line_add(&line, "%s%s", m > 0 ? ", " : "", models->models[m].network);
     }
-    log_error("--backend auto: the fitted model knows no transport over the network %s, only over "
-              "%s; fit rows of this network, say with --network which of those it is, or name a "
-              "backend",
-              network, known);
-    return STATUS_USAGE;
+    return FAIL(
+        STATUS_USAGE,
+        "--backend auto: the fitted model knows no transport over the network %s, only over "
+        "%s; fit rows of this network, say with --network which of those it is, or name a "
+        "backend",
+        network, known);
 }
 
 /* As it would be with the job's links. */
@@ -327,12 +328,11 @@ static enum status place_servers(struct auto_job *job, const struct config *conf
     int64_t servers = config->servers > 0 ? config->servers : 0;
     if (given && config->placement == PLACEMENT_DEDICATED && servers == 0)
         servers = 1;
-    if (servers >= ranks + inside) {
-        log_error("--servers %lld: there are %d ranks, which leaves no worker; start more ranks, "
-                  "or ask for fewer servers",
-                  (long long)servers, ranks);
-        return STATUS_USAGE;
-    }
+    if (servers >= ranks + inside)
+        return FAIL(STATUS_USAGE,
+                    "--servers %lld: there are %d ranks, which leaves no worker; start more ranks, "
+                    "or ask for fewer servers",
+                    (long long)servers, ranks);
     job->spare = inside ? 0 : (int)servers;
     job->workers = ranks - job->spare;
     job->colocated = inside ? (int)servers : 0;

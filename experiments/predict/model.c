@@ -188,10 +188,8 @@ static enum status add_model(struct predict_models *models, struct predict_row *
         return STATUS_OK;
     struct predict_model *more =
         realloc(models->models, (models->count + 1) * sizeof *models->models);
-    if (!more) {
-        log_error("predict: no memory for %zu models", models->count + 1);
-        return STATUS_NO_MEMORY;
-    }
+    if (!more)
+        return FAIL(STATUS_NO_MEMORY, "predict: no memory for %zu models", models->count + 1);
     models->models = more;
     struct predict_model *model = &more[models->count];
     *model = (struct predict_model){.nominal_bytes_per_s = row->nominal_bytes_per_s,
@@ -444,10 +442,10 @@ enum status predict_models_write(const struct predict_models *models, const char
 
 static enum status refuse(const char *path, const char *what)
 {
-    log_error("%s: %s; expected a model.json of this version, as psring predict --fit writes it: "
-              "fit again",
-              path, what);
-    return STATUS_INPUT;
+    return FAIL(STATUS_INPUT,
+                "%s: %s; expected a model.json of this version, as psring predict --fit writes it: "
+                "fit again",
+                path, what);
 }
 
 /* NAN: it is no finite number of at least 0. */

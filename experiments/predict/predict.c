@@ -276,12 +276,10 @@ static enum status forecast(const struct config *config, const struct predict_mo
         if (config->predict.trains)
             TRY(predict_print_training(stdout, model, &cluster, &training));
     }
-    if (transports == 0) {
-        log_error("predict: what was fitted is of none of psring's transports, and says nothing of "
-                  "how psring averages; fit rows of ring, rhd or ps (--fit FILE,...)");
-        status = STATUS_INPUT;
-        goto out;
-    }
+    if (transports == 0)
+        TRY(FAIL(STATUS_INPUT,
+                 "predict: what was fitted is of none of psring's transports, and says nothing of "
+                 "how psring averages; fit rows of ring, rhd or ps (--fit FILE,...)"));
     if (config->predict.trains)
         TRY(predict_print_advice(stdout, models, &cluster, &training,
                                  config->predict.cost_per_hour));

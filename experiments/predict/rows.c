@@ -29,10 +29,11 @@ enum status table_number(const struct table_reader *table, const char *name, dou
     *value = strtod(text, &end);
     if (*end == 0 && isfinite(*value) && *value >= least && *value < 1e18)
         return STATUS_OK;
-    log_error("%s: line %zu: %s: found '%s', expected a number of %g at least; the row is broken: "
-              "take it out, or measure again",
-              table->path, table->line, name, text, least);
-    return STATUS_INPUT;
+    return FAIL(
+        STATUS_INPUT,
+        "%s: line %zu: %s: found '%s', expected a number of %g at least; the row is broken: "
+        "take it out, or measure again",
+        table->path, table->line, name, text, least);
 }
 
 enum status table_count(const struct table_reader *table, const char *name, int least, int most,
@@ -45,10 +46,11 @@ enum status table_count(const struct table_reader *table, const char *name, int 
     *value = number <= most ? (int)number : most;
     if (number <= most && number == *value)
         return STATUS_OK;
-    log_error("%s: line %zu: %s: found '%s', out of range: expected a whole number from %d to %d; "
-              "the row is broken: take it out, or measure again",
-              table->path, table->line, name, table_field(table, name), least, most);
-    return STATUS_INPUT;
+    return FAIL(
+        STATUS_INPUT,
+        "%s: line %zu: %s: found '%s', out of range: expected a whole number from %d to %d; "
+        "the row is broken: take it out, or measure again",
+        table->path, table->line, name, table_field(table, name), least, most);
 }
 
 enum status table_word(const struct table_reader *table, const char *name, char *into, size_t size)
@@ -56,9 +58,9 @@ enum status table_word(const struct table_reader *table, const char *name, char 
     const char *text = table_field(table, name);
     if ((size_t)snprintf(into, size, "%s", text) < size)
         return STATUS_OK;
-    log_error("%s: line %zu: %s: found '%s', expected at most %zu letters; take the row out",
-              table->path, table->line, name, text, size - 1);
-    return STATUS_INPUT;
+    return FAIL(STATUS_INPUT,
+                "%s: line %zu: %s: found '%s', expected at most %zu letters; take the row out",
+                table->path, table->line, name, text, size - 1);
 }
 
 /* The caller frees. */
@@ -83,11 +85,8 @@ enum status table_read(const char *path, const char *name, const char *expected,
     TRY(whole ? STATUS_OK : STATUS_NO_MEMORY);
     TRY(results_read_table(&file, whole));
     for (; *needed; needed++) {
-        if (!csv_table_has(&file, *needed)) {
-            log_error("%s: no column %s; expected %s", whole, *needed, expected);
-            status = STATUS_INPUT;
-            goto out;
-        }
+        if (!csv_table_has(&file, *needed))
+            TRY(FAIL(STATUS_INPUT, "%s: no column %s; expected %s", whole, *needed, expected));
     }
     for (; table.row < file.rows; table.row++) {
         table.line = table.row + 2;
@@ -186,12 +185,12 @@ static enum status read_row(const struct table_reader *table, struct predict_row
     TRY(table_number(table, "bytes", 0, 0, &bytes));
     TRY(table_number(table, "wrong", 0, 0, &wrong));
     TRY(read_times(table, row));
-    if (row->workers < 1 || row->median_s <= 0) {
-        log_error("%s: line %zu: workers or time_us_median is missing; the row is broken: take it "
-                  "out, or measure again",
-                  table->path, table->line);
-        return STATUS_INPUT;
-    }
+    if (row->workers < 1 || row->median_s <= 0)
+        return FAIL(
+            STATUS_INPUT,
+            "%s: line %zu: workers or time_us_median is missing; the row is broken: take it "
+            "out, or measure again",
+            table->path, table->line);
     row->bytes = (uint64_t)bytes;
     row->wrong = (uint64_t)wrong;
 out:
@@ -288,10 +287,10 @@ static bool is_between(const struct predict_rows *rows, const struct predict_row
 
 static enum status bad_condition(const char *spec, const char *condition)
 {
-    log_error("--hold-out %s: found '%s', expected auto, none, or workers=N, servers=N, bytes=N, "
-              "placement=WORD with commas between",
-              spec, condition);
-    return STATUS_USAGE;
+    return FAIL(STATUS_USAGE,
+                "--hold-out %s: found '%s', expected auto, none, or workers=N, servers=N, bytes=N, "
+                "placement=WORD with commas between",
+                spec, condition);
 }
 
 /* Of a condition: whether `row` meets it. *found: whether any did. */
@@ -306,10 +305,11 @@ static enum status found_any(const char *spec, const char *condition, bool found
 {
     if (found)
         return STATUS_OK;
-    log_error("--hold-out %s: found '%s', which no row has; expected what some rows have, auto or "
-              "none",
-              spec, condition);
-    return STATUS_USAGE;
+    return FAIL(
+        STATUS_USAGE,
+        "--hold-out %s: found '%s', which no row has; expected what some rows have, auto or "
+        "none",
+        spec, condition);
 }
 
 static enum status mark(struct predict_rows *rows, const char *spec, const char *condition)
@@ -450,11 +450,8 @@ enum status predict_rows_join(struct predict_rows *rows)
     const struct predict_row **points = malloc((rows->count + 1) * sizeof *points);
     double *scratch = malloc((rows->count + 1) * sizeof *scratch);
     bool *taken = calloc(rows->count + 1, sizeof *taken);
-    if (!points || !scratch || !taken) {
-        log_error("predict: no memory to join %zu rows", rows->count);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!points || !scratch || !taken)
+        TRY(FAIL(STATUS_NO_MEMORY, "predict: no memory to join %zu rows", rows->count));
     for (size_t i = 0; i < rows->count;
          i++) { /* what is kept lies below i, and no run of a later one */
         size_t runs = 0;

@@ -17,10 +17,10 @@ enum { STEPS_TO_SETTLE = 8 };
 
 static enum status unknown_model(const char *model)
 {
-    log_error("--model %s: no such model; expected one of the published models of psring bench "
-              "--help (--model-gradients) or of psring train --help (--model)",
-              model);
-    return STATUS_USAGE;
+    return FAIL(STATUS_USAGE,
+                "--model %s: no such model; expected one of the published models of psring bench "
+                "--help (--model-gradients) or of psring train --help (--model)",
+                model);
 }
 
 /* A net of the zoo is built to ask for its layers. */

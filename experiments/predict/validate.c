@@ -451,10 +451,8 @@ enum status predict_regret_of(struct predict_regret *regret, const struct predic
 {
     struct candidates candidates = {.list = malloc((rows->count + 1) * sizeof *candidates.list)};
     *regret = (struct predict_regret){0};
-    if (!candidates.list) {
-        log_error("predict: no memory to choose among %zu rows", rows->count);
-        return STATUS_NO_MEMORY;
-    }
+    if (!candidates.list)
+        return FAIL(STATUS_NO_MEMORY, "predict: no memory to choose among %zu rows", rows->count);
     for (size_t i = 0; i < rows->count; i++) {
         struct predict_decision decision;
         if (!is_candidate(models, &rows->rows[i]) || !collect(&candidates, models, rows, i, use) ||
@@ -652,10 +650,9 @@ static enum status join_runs(struct trained *trained)
     size_t kept = 0;
     double *seconds = malloc((trained->count + 1) * sizeof *seconds);
     trained->measured = trained->count;
-    if (!seconds) {
-        log_error("predict: no memory to join %zu rows of steps", trained->count);
-        return STATUS_NO_MEMORY;
-    }
+    if (!seconds)
+        return FAIL(STATUS_NO_MEMORY, "predict: no memory to join %zu rows of steps",
+                    trained->count);
     while (kept < trained->count) { /* runs of this point: out of the rest, which closes up */
         struct step_row *row = &trained->rows[kept++];
         size_t runs = 0, rest = kept;

@@ -37,10 +37,8 @@ static enum status kinds_read(struct kinds *kinds, const struct csv_table *table
                               const struct csv_table *other)
 {
     kinds->of = calloc(table->rows + 1, sizeof *kinds->of);
-    if (!kinds->of) {
-        log_error("psring compare: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!kinds->of)
+        return FAIL(STATUS_NO_MEMORY, "psring compare: out of memory");
     for (int k = 0; k < KEYS; k++) {
         const bool skew = strcmp(keys[k], "skew_ms") == 0; /* 0 without the column */
         kinds->whole[k] = skew || csv_table_has(table, keys[k]);

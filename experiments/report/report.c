@@ -435,10 +435,9 @@ enum status report_command(int argc, char **argv, run_replay *replay)
     TRY(options_parse(&options, argc, argv, &request, &helped));
     if (helped)
         return STATUS_OK;
-    if (request.text + request.unsteady + (request.figures != NULL) > 1) {
-        log_error("psring report: found several of --text, --unsteady and --figures; give one");
-        return STATUS_USAGE;
-    }
+    if (request.text + request.unsteady + (request.figures != NULL) > 1)
+        return FAIL(STATUS_USAGE,
+                    "psring report: found several of --text, --unsteady and --figures; give one");
     TRY(report(&request));
 out:
     return status;

@@ -59,10 +59,9 @@ static enum status allocate(struct simulation *simulation, uint64_t most_bytes)
     simulation->data = own ? memory_array(most_bytes) : NULL;
     if (!simulation->checks)
         TRY(world_broadcast(world, NULL, &simulation->data, sizeof(void *)));
-    if (!simulation->data) {
-        log_error("simulate: no memory for a vector of %llu bytes", (unsigned long long)most_bytes);
-        return STATUS_NO_MEMORY;
-    }
+    if (!simulation->data)
+        return FAIL(STATUS_NO_MEMORY, "simulate: no memory for a vector of %llu bytes",
+                    (unsigned long long)most_bytes);
     if (!simulation->checks)
         simulated_share_payloads(world, simulation->data);
 out:

@@ -98,10 +98,8 @@ static enum status make_room(struct network *network)
         return STATUS_OK;
     size_t size = network->heap_size ? 2 * network->heap_size : 64;
     struct crossing **heap = realloc(network->heap, size * sizeof(void *));
-    if (!heap) {
-        log_error("simulated network: no memory for %zu messages", size);
-        return STATUS_NO_MEMORY;
-    }
+    if (!heap)
+        return FAIL(STATUS_NO_MEMORY, "simulated network: no memory for %zu messages", size);
     network->heap = heap;
     network->heap_size = size;
     return STATUS_OK;

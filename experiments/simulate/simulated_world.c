@@ -38,10 +38,8 @@ static enum status meeting_new(struct meeting **out, int members)
 {
     struct meeting *meeting = calloc(1, sizeof *meeting + (size_t)members * sizeof(void *));
     *out = meeting;
-    if (!meeting) {
-        log_error("world: no memory for %d ranks to meet", members);
-        return STATUS_NO_MEMORY;
-    }
+    if (!meeting)
+        return FAIL(STATUS_NO_MEMORY, "world: no memory for %d ranks to meet", members);
     meeting->members = members;
     meeting->barrier = sg_barrier_init((unsigned)members);
     return STATUS_OK;
@@ -101,11 +99,8 @@ static enum status simulated_group_open(struct world *world, struct group *group
     enum status status = STATUS_OK;
     struct meeting *mine = NULL, **all = calloc((size_t)world->size, sizeof(void *));
     struct group_impl *impl = group ? calloc(1, sizeof *impl) : NULL;
-    if (!all || (group && !impl)) {
-        log_error("world: out of memory");
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!all || (group && !impl))
+        TRY(FAIL(STATUS_NO_MEMORY, "world: out of memory"));
     if (group && group->rank == 0)
         TRY(meeting_new(&mine, group->size));
     TRY(world_gather(world, NULL, &mine, sizeof(void *), all));
@@ -160,10 +155,8 @@ enum status world_mpi_open(struct world *world, int *argc, char ***argv,
     (void)options;
     world->ops = &simulated_ops;
     world->impl = calloc(1, sizeof *world->impl);
-    if (!world->impl) {
-        log_error("world: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!world->impl)
+        return FAIL(STATUS_NO_MEMORY, "world: out of memory");
     MPI_Init(argc, argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world->size);

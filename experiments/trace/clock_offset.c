@@ -75,11 +75,8 @@ enum status clock_offset_measure(struct world *world, struct clock_offset *offse
     struct clock_passage *own = calloc(rounds, sizeof *own);
     struct clock_passage *all = calloc(rounds * size, sizeof *all);
     int *machines = calloc(size, sizeof *machines);
-    if (!own || !all || !machines) {
-        log_error("timeline: no memory for the clocks of %zu ranks", size);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!own || !all || !machines)
+        TRY(FAIL(STATUS_NO_MEMORY, "timeline: no memory for the clocks of %zu ranks", size));
     TRY(world_gather(world, NULL, &world->machine, sizeof world->machine, machines));
     TRY(pass_barriers(world, own, rounds));
     TRY(world_gather(world, NULL, own, rounds * sizeof *own, all));

@@ -559,10 +559,8 @@ enum status trace_print_paths(const struct trace_file *file, struct trace_step *
     bool shown = false;
     size_t found = 0;
     struct share *shares = calloc(SHARES_MOST, sizeof *shares);
-    if (!shares) {
-        log_error("psring trace: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!shares)
+        return FAIL(STATUS_NO_MEMORY, "psring trace: out of memory");
     count = keep_last_ranks(steps, count);
     bool warms = has_first(steps, count);
     for (size_t i = 0; i < count; i++) {

@@ -200,11 +200,8 @@ enum status replay_add(cJSON *replays, const char *name, const char *path)
     if (status != STATUS_OK)
         return status;
     steps = calloc(file.range_count + 1, sizeof *steps);
-    if (!steps) {
-        log_error("psring report: no memory for the steps of %s", path);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!steps)
+        TRY(FAIL(STATUS_NO_MEMORY, "psring report: no memory for the steps of %s", path));
     size_t count = choose_step(&file, steps, &step) ? keep_messages(&file, &step) : 0;
     if (count == 0)
         goto out;

@@ -74,10 +74,8 @@ static enum status write_link(const struct timeline_rank *rank, FILE *out)
     if (traffic.bin_ns < NS_PER_MS)
         traffic.bin_ns = NS_PER_MS;
     traffic.bytes = calloc(BINS + 1, sizeof *traffic.bytes);
-    if (!traffic.bytes) {
-        log_error("timeline: no memory for counters");
-        return STATUS_NO_MEMORY;
-    }
+    if (!traffic.bytes)
+        return FAIL(STATUS_NO_MEMORY, "timeline: no memory for counters");
     for (size_t t = 0; t < trace_threads(trace); t++)
         add_traffic(&traffic, &trace->threads[t]);
     double seconds = (double)traffic.bin_ns / (double)NS_PER_S;
@@ -414,11 +412,9 @@ static enum status write_events(const struct timeline_rank *rank, FILE *out)
     struct timeline_writer writer = {.rank = rank, .out = out};
     bool *named = calloc(count_buckets(rank->trace) + 1, sizeof *named);
     writer.events = calloc(rank->trace->options.events + 1, sizeof(struct trace_event *));
-    if (!writer.events || !named) {
-        log_error("timeline: no memory to sort %zu events", rank->trace->options.events);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!writer.events || !named)
+        TRY(FAIL(STATUS_NO_MEMORY, "timeline: no memory to sort %zu events",
+                 rank->trace->options.events));
     put_process(&writer);
     for (size_t t = 0; t < trace_threads(rank->trace); t++) {
         const struct trace_thread *thread = &rank->trace->threads[t];
@@ -460,9 +456,8 @@ struct timeline_part {
 
 static enum status file_error(const struct timeline *timeline, const char *what)
 {
-    log_error("--timeline %s: %s: %s; choose another place or make room", timeline->options.file,
-              what, strerror(errno));
-    return STATUS_IO;
+    return FAIL(STATUS_IO, "--timeline %s: %s: %s; choose another place or make room",
+                timeline->options.file, what, strerror(errno));
 }
 
 /* What an earlier run has left there is not to be taken for this one's. */
@@ -479,10 +474,9 @@ static enum status inflate_into_file(const struct timeline *timeline,
 {
     uLongf length = part->text_bytes;
     unsigned char *text = malloc(length + 1);
-    if (!text) {
-        log_error("timeline: no memory for %llu bytes", (unsigned long long)part->text_bytes);
-        return STATUS_NO_MEMORY;
-    }
+    if (!text)
+        return FAIL(STATUS_NO_MEMORY, "timeline: no memory for %llu bytes",
+                    (unsigned long long)part->text_bytes);
     enum status status = STATUS_OK;
     if (uncompress(text, &length, bytes, part->bytes) != Z_OK || length != part->text_bytes) {
         log_error("timeline: a rank's part came damaged");
@@ -511,11 +505,8 @@ static enum status make_part(const struct timeline *timeline, const struct timel
     memory = NULL;
     uLongf length = whole ? compressBound(size) : 0;
     *bytes = whole ? malloc(length + PIECE_BYTES) : NULL;
-    if (!*bytes || compress2(*bytes, &length, (unsigned char *)text, size, 1) != Z_OK) {
-        log_error("timeline: no memory for its text");
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!*bytes || compress2(*bytes, &length, (unsigned char *)text, size, 1) != Z_OK)
+        TRY(FAIL(STATUS_NO_MEMORY, "timeline: no memory for its text"));
     *part = (struct timeline_part){.text_bytes = size,
                                    .bytes = length,
                                    .dropped = trace_dropped(timeline->trace),
@@ -542,11 +533,8 @@ static enum status collect(const struct timeline *timeline, const struct timelin
     }
     unsigned char *pieces = malloc(size * PIECE_BYTES);
     size_t own_bytes = parts[timeline->world->rank].bytes;
-    if (!whole || !pieces) {
-        log_error("timeline: no memory for what %zu ranks have recorded", size);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!whole || !pieces)
+        TRY(FAIL(STATUS_NO_MEMORY, "timeline: no memory for what %zu ranks have recorded", size));
     for (size_t at = 0; at < longest; at += PIECE_BYTES) {
         TRY(world_gather(timeline->world, NULL, own + (at < own_bytes ? at : 0), PIECE_BYTES,
                          pieces));
@@ -601,10 +589,8 @@ static enum status open_timeline(struct timeline **out, struct world *world,
     enum status status = STATUS_OK;
     struct timeline *timeline = calloc(1, sizeof *timeline);
     *out = timeline;
-    if (!timeline) {
-        log_error("timeline: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!timeline)
+        return FAIL(STATUS_NO_MEMORY, "timeline: out of memory");
     timeline->world = world;
     timeline->options = *options;
     TRY(open_file(timeline));
@@ -629,11 +615,8 @@ static enum status write_timeline(struct timeline *timeline, const struct bottle
                                  .zero_ns = timeline->before.at_ns};
     unsigned char *bytes = NULL, **all_bytes = calloc(size, sizeof *all_bytes);
     struct timeline_part part, *parts = calloc(size, sizeof *parts);
-    if (!all_bytes || !parts) {
-        log_error("timeline: no memory for %zu ranks", size);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!all_bytes || !parts)
+        TRY(FAIL(STATUS_NO_MEMORY, "timeline: no memory for %zu ranks", size));
     trace_stop(timeline->trace);
     TRY(clock_offset_measure(world, &rank.after));
     TRY(world_broadcast(world, NULL, &rank.zero_ns, sizeof rank.zero_ns)); /* rank 0's */

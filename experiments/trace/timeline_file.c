@@ -129,19 +129,17 @@ static enum status find_rank(struct timeline_reader *reader, int64_t number,
                              struct trace_rank **rank)
 {
     struct trace_file *file = reader->file;
-    if (number < 0 || number >= RANKS_MOST) {
-        log_error("%s: line %zu names process %lld, expected a rank; is it a file of psring train "
-                  "--timeline?",
-                  reader->path, reader->line, (long long)number);
-        return STATUS_INPUT;
-    }
+    if (number < 0 || number >= RANKS_MOST)
+        return FAIL(
+            STATUS_INPUT,
+            "%s: line %zu names process %lld, expected a rank; is it a file of psring train "
+            "--timeline?",
+            reader->path, reader->line, (long long)number);
     if (number >= file->rank_count) {
         size_t count = (size_t)number + 1;
         struct trace_rank *ranks = realloc(file->ranks, count * sizeof *ranks);
-        if (!ranks) {
-            log_error("psring trace: no memory for %zu ranks", count);
-            return STATUS_NO_MEMORY;
-        }
+        if (!ranks)
+            return FAIL(STATUS_NO_MEMORY, "psring trace: no memory for %zu ranks", count);
         memset(ranks + file->rank_count, 0, (count - (size_t)file->rank_count) * sizeof *ranks);
         file->ranks = ranks;
         file->rank_count = (int)count;
@@ -257,20 +255,17 @@ out:
 
 static enum status take_line(struct timeline_reader *reader, const char *line)
 {
-    if (reader->line == 1 && strncmp(line, "{\"displayTimeUnit\"", 18) != 0) {
-        log_error("%s: is no timeline of psring train --timeline, or another program has written "
-                  "it anew; give the file as psring wrote it",
-                  reader->path);
-        return STATUS_INPUT;
-    }
+    if (reader->line == 1 && strncmp(line, "{\"displayTimeUnit\"", 18) != 0)
+        return FAIL(STATUS_INPUT,
+                    "%s: is no timeline of psring train --timeline, or another program has written "
+                    "it anew; give the file as psring wrote it",
+                    reader->path);
     if (reader->line == 1 || line[0] != '{')
         return STATUS_OK;
     cJSON *event = cJSON_Parse(line); /* a comma may follow */
-    if (!event) {
-        log_error("%s: line %zu is no event: the file is damaged or cut off", reader->path,
-                  reader->line);
-        return STATUS_INPUT;
-    }
+    if (!event)
+        return FAIL(STATUS_INPUT, "%s: line %zu is no event: the file is damaged or cut off",
+                    reader->path, reader->line);
     enum status status = take_event(reader, event);
     cJSON_Delete(event);
     return status;
@@ -370,19 +365,14 @@ enum status trace_file_read(struct trace_file *file, const char *path)
     struct timeline_reader reader = {.path = path, .file = file};
     *file = (struct trace_file){0};
     FILE *stream = fopen(path, "r");
-    if (!stream) {
-        log_error("%s: cannot be opened: %s", path, strerror(errno));
-        return STATUS_INPUT;
-    }
+    if (!stream)
+        return FAIL(STATUS_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
     TRY(read_lines(&reader, stream));
-    if (!reader.ended) {
-        log_error("%s: %s", path,
-                  reader.line == 0 ? "is empty: the run that was to write it has failed, or is "
-                                     "still under way"
-                                   : "has no end: it is cut off");
-        status = STATUS_INPUT;
-        goto out;
-    }
+    if (!reader.ended)
+        TRY(FAIL(STATUS_INPUT, "%s: %s", path,
+                 reader.line == 0 ? "is empty: the run that was to write it has failed, or is "
+                                    "still under way"
+                                  : "has no end: it is cut off"));
     if (file->range_count > 0)
         qsort(file->ranges, file->range_count, sizeof *file->ranges, compare_ranges);
     find_parents(file);

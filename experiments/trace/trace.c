@@ -88,10 +88,8 @@ enum status trace_steps(const struct trace_file *file, struct trace_step **out, 
         steps += file->ranges[i].kind == RANGE_STEP;
     *count = steps;
     struct trace_step *step = *out = calloc(steps + 1, sizeof *step);
-    if (!step) {
-        log_error("psring trace: no memory for %zu steps", steps);
-        return STATUS_NO_MEMORY;
-    }
+    if (!step)
+        return FAIL(STATUS_NO_MEMORY, "psring trace: no memory for %zu steps", steps);
     for (size_t i = 0; i < file->range_count; i++) {
         const struct trace_range *range = &file->ranges[i];
         size_t first;
@@ -209,10 +207,8 @@ static enum status trace_print_bottleneck(const struct trace_file *file,
     }
     struct bottleneck_facts facts = facts_of(file);
     struct bottleneck_rank *ranks = calloc((size_t)file->rank_count, sizeof *ranks);
-    if (!ranks) {
-        log_error("psring trace: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!ranks)
+        return FAIL(STATUS_NO_MEMORY, "psring trace: out of memory");
     facts.ranks = ranks;
     for (int rank = 0; rank < file->rank_count; rank++) {
         if (trace_medians(steps, count, rank, median_ms) == 0)
@@ -328,13 +324,11 @@ enum status trace_command(int argc, char **argv)
         return STATUS_OK;
     TRY(trace_file_read(&file, request.path));
     TRY(trace_steps(&file, &steps, &count));
-    if (count == 0) {
-        log_error("%s: no whole step was recorded; were there as many as --timeline-steps asks "
-                  "for?",
-                  request.path);
-        status = STATUS_INPUT;
-        goto out;
-    }
+    if (count == 0)
+        TRY(FAIL(STATUS_INPUT,
+                 "%s: no whole step was recorded; were there as many as --timeline-steps asks "
+                 "for?",
+                 request.path));
     TRY(trace_print_bottleneck(&file, steps, count));
     printf("\n");
     print_parts(&file, steps, count);

@@ -75,8 +75,7 @@ static enum status allocate(struct generation *g, size_t weight_count, size_t st
         g->state = malloc((state_count + 1) * sizeof *g->state);
     if (g->weights && g->state)
         return STATUS_OK;
-    log_error("no memory to keep the weights for the next generation");
-    return STATUS_NO_MEMORY;
+    return FAIL(STATUS_NO_MEMORY, "no memory to keep the weights for the next generation");
 }
 
 static enum status keep(struct trainer *t)

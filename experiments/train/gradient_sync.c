@@ -68,10 +68,8 @@ enum status updater_open(struct updater *updater, const struct updater_options *
         .gradients = calloc(count, sizeof *updater->gradients),
         .parameters = calloc(count, sizeof *updater->parameters),
     };
-    if (!updater->gradients || !updater->parameters) {
-        log_error("no memory for a server's parameters");
-        return STATUS_NO_MEMORY;
-    }
+    if (!updater->gradients || !updater->parameters)
+        return FAIL(STATUS_NO_MEMORY, "no memory for a server's parameters");
     TRY(device_open(&updater->device, &device));
     if (options->trains) {
         TRY(optimizer_new(&updater->optimizer, updater->device, options->kind, count, &parameters));
@@ -106,11 +104,8 @@ static enum status plan_buckets(struct gradient_sync *sync, const struct bucket_
     sync->buckets = calloc(sync->count + 1, sizeof *sync->buckets);
     sync->counts = calloc(sync->count + 1, sizeof *sync->counts);
     sync->pending = calloc(sync->count + 1, sizeof *sync->pending);
-    if (!counts || !sync->buckets || !sync->counts || !sync->pending) {
-        log_error("no memory for the layout of buckets");
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!counts || !sync->buckets || !sync->counts || !sync->pending)
+        TRY(FAIL(STATUS_NO_MEMORY, "no memory for the layout of buckets"));
     bucket_plan(counts, layer_count, limits, sync->buckets);
     for (size_t b = 0; b < sync->count; b++)
         sync->counts[b] = sync->buckets[b].count;
@@ -127,8 +122,7 @@ static enum status order_buckets(struct gradient_sync *sync)
     sync->order = calloc(sync->count, sizeof *sync->order);
     if (!costs || !sync->order) {
         free(costs);
-        log_error("no memory for the order of buckets");
-        return STATUS_NO_MEMORY;
+        return FAIL(STATUS_NO_MEMORY, "no memory for the order of buckets");
     }
     for (size_t l = 0; l < layer_count; l++)
         costs[l] = (struct bucket_layer){.count = layers[l].count,

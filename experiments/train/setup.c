@@ -334,15 +334,15 @@ static enum status check_data(const struct trainer *t, const char *own, const ch
 {
     if (t->is_server || strcmp(own, first) == 0)
         return STATUS_OK;
-    if (!own[0] || !first[0]) {
-        log_error("--data is given to rank %d and not to rank %d; give it to all or to none",
-                  own[0] ? t->world->rank : 0, own[0] ? 0 : t->world->rank);
-        return STATUS_USAGE;
-    }
-    log_error("--data %s: rank %d has other files there than rank 0 has in its folder; copy those "
-              "of one to all hosts, or name the right folder",
-              t->config->data, t->world->rank);
-    return STATUS_INPUT;
+    if (!own[0] || !first[0])
+        return FAIL(STATUS_USAGE,
+                    "--data is given to rank %d and not to rank %d; give it to all or to none",
+                    own[0] ? t->world->rank : 0, own[0] ? 0 : t->world->rank);
+    return FAIL(
+        STATUS_INPUT,
+        "--data %s: rank %d has other files there than rank 0 has in its folder; copy those "
+        "of one to all hosts, or name the right folder",
+        t->config->data, t->world->rank);
 }
 
 /* Each GPU chooses its convolutions by itself. */

@@ -179,8 +179,7 @@ enum status train_virtual_open(struct trainer *t)
     t->virtual.sources = calloc(t->workers, sizeof *t->virtual.sources);
     if (t->virtual.gradients && t->virtual.sources)
         return STATUS_OK;
-    log_error("no memory for the gradients of all virtual workers");
-    return STATUS_NO_MEMORY;
+    return FAIL(STATUS_NO_MEMORY, "no memory for the gradients of all virtual workers");
 }
 
 void train_virtual_close(struct trainer *t)

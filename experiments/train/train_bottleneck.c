@@ -184,11 +184,8 @@ enum status train_bottleneck(struct trainer *t)
     struct cpu_use *cpus = calloc(workers, sizeof *cpus);
     if (!report->ranks)
         report->ranks = calloc(workers, sizeof *report->ranks);
-    if (!all || !ranks || !cpus || !report->ranks) {
-        log_error("no memory for the times of %zu ranks", workers);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!all || !ranks || !cpus || !report->ranks)
+        TRY(FAIL(STATUS_NO_MEMORY, "no memory for the times of %zu ranks", workers));
     int cores = t->world->cores / t->world->sharing_cpus;
     bool computes_here = !t->config->train.paced && t->config->train.real_ms == 0 &&
                          device_memory_is_host(t->device);

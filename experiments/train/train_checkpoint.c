@@ -100,10 +100,8 @@ enum status train_check_weights(struct trainer *t)
     int workers = comm_workers(t->sync.comm);
     const float *data = t->config->train.paced ? net_gradients(t->net) : net_parameters(t->net);
     char(*all)[SHA256_HEX_SIZE] = calloc((size_t)workers, sizeof *all);
-    if (!all) {
-        log_error("no memory for the weights' sums of %d workers", workers);
-        return STATUS_NO_MEMORY;
-    }
+    if (!all)
+        return FAIL(STATUS_NO_MEMORY, "no memory for the weights' sums of %d workers", workers);
     TRY(device_download(t->device, t->host, data, bytes));
     TRY(sha256_hex(t->host, bytes, t->report.weights_sha256));
     TRY(world_gather(t->world, comm_group(t->sync.comm), t->report.weights_sha256, SHA256_HEX_SIZE,
@@ -355,11 +353,8 @@ enum status train_save(struct trainer *t)
     describe(t, NULL, &run);
     size_t weight_bytes = checkpoint->weight_count * sizeof(float);
     weights = malloc(weight_bytes);
-    if (!weights) {
-        log_error("%s: no memory to copy the weights", dir);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!weights)
+        TRY(FAIL(STATUS_NO_MEMORY, "%s: no memory to copy the weights", dir));
     TRY(device_download(t->device, weights, net_parameters(t->net), weight_bytes));
     TRY(device_download(t->device, t->host, optimizer_state(t->optimizer, &checkpoint->state_count),
                         checkpoint->state_count * sizeof(float)));
@@ -396,10 +391,10 @@ static enum status start_anew(const struct trainer *t)
     const char *dir = t->config->train.checkpoint, *model = config_model_name(t->config);
     if (t->config->train.resume != CONFIG_RESUME_AUTO) {
         const char *word = t->config->train.resume == CONFIG_RESUME_MUST ? "must" : "extend";
-        log_error("--resume=%s: found no checkpoint of %s in %s; name the folder of the run to "
-                  "continue, or leave =%s out",
-                  word, model, dir, word);
-        return STATUS_IO;
+        return FAIL(STATUS_IO,
+                    "--resume=%s: found no checkpoint of %s in %s; name the folder of the run to "
+                    "continue, or leave =%s out",
+                    word, model, dir, word);
     }
     log_info("%s: no checkpoint of %s there yet, starts anew", dir, model);
     return STATUS_OK;

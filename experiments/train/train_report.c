@@ -259,10 +259,8 @@ static enum status usage_watch_new(struct usage_watch **out, const struct device
     if (!device->ops->usage)
         return STATUS_OK;
     struct usage_watch *watch = calloc(1, sizeof *watch);
-    if (!watch) {
-        log_error("no memory to watch how busy a device is");
-        return STATUS_NO_MEMORY;
-    }
+    if (!watch)
+        return FAIL(STATUS_NO_MEMORY, "no memory to watch how busy a device is");
     watch->device = device;
     pthread_mutex_init(&watch->lock, NULL);
     pthread_condattr_init(&attributes);

@@ -115,10 +115,8 @@ enum status train_gather_progress(struct trainer *t)
         return STATUS_OK;
     if (!report->reached)
         report->reached = calloc(t->workers, sizeof *report->reached);
-    if (!report->reached) {
-        log_error("no memory for the progress of %zu workers", t->workers);
-        return STATUS_NO_MEMORY;
-    }
+    if (!report->reached)
+        return FAIL(STATUS_NO_MEMORY, "no memory for the progress of %zu workers", t->workers);
     return world_gather(t->world, group, comm_progress(t->sync.comm), sizeof *report->reached,
                         report->reached);
 }

@@ -90,10 +90,10 @@ enum status library_check(enum library_algorithm algorithm)
     const char *used = library_algorithm_used();
     if (strcmp(used, library_algorithm_names[algorithm]) == 0)
         return STATUS_OK;
-    log_error("--mpi-algorithm %s: this MPI library uses %s all the same; it takes Open MPI with "
-              "its component tuned",
-              library_algorithm_names[algorithm], used);
-    return STATUS_UNSUPPORTED;
+    return FAIL(STATUS_UNSUPPORTED,
+                "--mpi-algorithm %s: this MPI library uses %s all the same; it takes Open MPI with "
+                "its component tuned",
+                library_algorithm_names[algorithm], used);
 }
 
 bool library_is_cuda_aware(void)
@@ -109,11 +109,10 @@ bool library_is_cuda_aware(void)
 
 static enum status library_open(void **self, const struct backend_env *site)
 {
-    if (!world_is_mpi(site->world)) {
-        log_error("--backend mpi: MPI was not started; start the ranks by mpirun or srun, or use "
-                  "another backend");
-        return STATUS_UNSUPPORTED;
-    }
+    if (!world_is_mpi(site->world))
+        return FAIL(STATUS_UNSUPPORTED,
+                    "--backend mpi: MPI was not started; start the ranks by mpirun or srun, or use "
+                    "another backend");
     *self = without_const(site); /* it keeps nothing but its site, and only reads that */
     return STATUS_OK;
 }

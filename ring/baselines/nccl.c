@@ -308,10 +308,8 @@ static enum status new_events(struct nccl *nccl, size_t buckets)
     enum status status = STATUS_OK;
     nccl->done = calloc(buckets + 1, sizeof *nccl->done);
     nccl->started = calloc(buckets + 1, sizeof *nccl->started);
-    if (!nccl->done || !nccl->started) {
-        log_error("nccl: no memory for %zu buckets", buckets);
-        return STATUS_NO_MEMORY;
-    }
+    if (!nccl->done || !nccl->started)
+        return FAIL(STATUS_NO_MEMORY, "nccl: no memory for %zu buckets", buckets);
     for (; nccl->events < buckets; nccl->events++)
         TRY(device_event_new(nccl->device, &nccl->done[nccl->events]));
 out:
@@ -359,10 +357,8 @@ static enum status nccl_open(void **self, const struct backend_env *site)
     *self = NULL;
     CHECK(cuda_is(site->options->device));
     struct nccl *nccl = calloc(1, sizeof *nccl);
-    if (!nccl) {
-        log_error("nccl: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!nccl)
+        return FAIL(STATUS_NO_MEMORY, "nccl: out of memory");
     nccl->site = site;
     nccl->device = site->options->device;
     nccl->op = ncclSum;

@@ -221,10 +221,11 @@ enum status nccl_env_log_check(const struct nccl_env_log *log)
     const char *set = getenv("NCCL_ALGO");
     if (choice->other_calls == 0)
         return STATUS_OK;
-    log_error("WRONG: --nccl-algo %s was asked for, and by NCCL's own log %llu of %llu all-reduces "
-              "went by %s; NCCL_ALGO is %s in its environment: unset what sets it, or ask for "
-              "--nccl-algo auto",
-              choice->wanted, (unsigned long long)choice->other_calls,
-              (unsigned long long)choice->calls, choice->other, set ? set : "not set");
-    return STATUS_WRONG;
+    return FAIL(
+        STATUS_WRONG,
+        "WRONG: --nccl-algo %s was asked for, and by NCCL's own log %llu of %llu all-reduces "
+        "went by %s; NCCL_ALGO is %s in its environment: unset what sets it, or ask for "
+        "--nccl-algo auto",
+        choice->wanted, (unsigned long long)choice->other_calls, (unsigned long long)choice->calls,
+        choice->other, set ? set : "not set");
 }

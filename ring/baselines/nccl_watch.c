@@ -60,10 +60,10 @@ static void fail(struct nccl_watch *watch, enum status status)
 
 static enum status timed_out(const struct nccl_watch *watch, const char *what)
 {
-    log_error("%s: no GPU's answer within %g s; are all processes alive and all hosts reachable? "
-              "Uneven ranks need a larger --timeout",
-              what, (double)watch->timeout_ms / 1000);
-    return STATUS_TIMEOUT;
+    return FAIL(STATUS_TIMEOUT,
+                "%s: no GPU's answer within %g s; are all processes alive and all hosts reachable? "
+                "Uneven ranks need a larger --timeout",
+                what, (double)watch->timeout_ms / 1000);
 }
 
 static bool too_long(const struct nccl_watch *watch, int64_t since_ns)

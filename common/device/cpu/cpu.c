@@ -151,10 +151,8 @@ enum status cpu_open(struct device **device, const struct device_options *option
 {
     enum status status = STATUS_OK;
     struct cpu *cpu = calloc(1, sizeof *cpu);
-    if (!cpu) {
-        log_error("the cpu device: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!cpu)
+        return FAIL(STATUS_NO_MEMORY, "the cpu device: out of memory");
     cpu->device.ops = &cpu_ops;
     TRY(team_new(&cpu->team, options->threads > 0 ? options->threads : 1));
 #ifdef PSRING_CBLAS_SETS_THREADS

@@ -59,17 +59,16 @@ static bool find_all(void *library, struct blas_entries *call)
 static enum status load(struct cuda_blas *blas)
 {
     blas->library = open_library();
-    if (!blas->library) {
-        log_error("cuBLAS: %s cannot be loaded (%s); install it with the CUDA toolkit or name its "
-                  "folder in LD_LIBRARY_PATH",
-                  PSRING_CUBLAS_NAME, dlerror());
-        return STATUS_UNSUPPORTED;
-    }
-    if (!find_all(blas->library, &blas->call)) {
-        log_error("cuBLAS: %s lacks a function that psring needs; use that of CUDA 11.6 or newer",
-                  PSRING_CUBLAS_NAME);
-        return STATUS_UNSUPPORTED;
-    }
+    if (!blas->library)
+        return FAIL(
+            STATUS_UNSUPPORTED,
+            "cuBLAS: %s cannot be loaded (%s); install it with the CUDA toolkit or name its "
+            "folder in LD_LIBRARY_PATH",
+            PSRING_CUBLAS_NAME, dlerror());
+    if (!find_all(blas->library, &blas->call))
+        return FAIL(STATUS_UNSUPPORTED,
+                    "cuBLAS: %s lacks a function that psring needs; use that of CUDA 11.6 or newer",
+                    PSRING_CUBLAS_NAME);
     return STATUS_OK;
 }
 
@@ -122,10 +121,8 @@ enum status cuda_blas_new(struct cuda_blas **out_blas, struct CUstream_st *strea
     enum status status = STATUS_OK;
     struct cuda_blas *blas = calloc(1, sizeof *blas);
     *out_blas = NULL;
-    if (!blas) {
-        log_error("cuBLAS: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!blas)
+        return FAIL(STATUS_NO_MEMORY, "cuBLAS: out of memory");
     TRY(load(blas));
     warn_of_overrides();
     TRY(status_from_cublas(blas, blas->call.create(&blas->handle), "it cannot be started"));

@@ -194,10 +194,8 @@ enum status cuda_conv_choice_new(struct cuda_conv_choice **out_choice, enum devi
 {
     struct cuda_conv_choice *choice = calloc(1, sizeof *choice);
     *out_choice = choice;
-    if (!choice) {
-        log_error("the cuda device: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!choice)
+        return FAIL(STATUS_NO_MEMORY, "the cuda device: out of memory");
     choice->wanted = wanted;
     choice->tf32 = tf32;
     snprintf(choice->text, sizeof choice->text, "own");
@@ -404,10 +402,8 @@ enum status cuda_conv2d_prepare(struct device *device, struct conv2d *c, size_t 
         return cuda_own_conv2d_prepare(device, c, batch_max, !prepared->dnn);
     if (!prepared) {
         prepared = calloc(1, sizeof *prepared);
-        if (!prepared) {
-            log_error("the cuda device: out of memory");
-            return STATUS_NO_MEMORY;
-        }
+        if (!prepared)
+            return FAIL(STATUS_NO_MEMORY, "the cuda device: out of memory");
         prepared->next = choice->first;
         choice->first = prepared;
     }

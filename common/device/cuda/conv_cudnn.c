@@ -73,10 +73,8 @@ enum status cuda_dnn_conv_new(struct cuda_dnn_conv **out_conv, struct cuda *cuda
     enum status status = STATUS_OK;
     struct cuda_dnn_conv *conv = calloc(1, sizeof *conv);
     *out_conv = NULL;
-    if (!conv) {
-        log_error("cuDNN: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!conv)
+        return FAIL(STATUS_NO_MEMORY, "cuDNN: out of memory");
     conv->cuda = cuda;
     conv->dnn = dnn;
     conv->shape = *shape;

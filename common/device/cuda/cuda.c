@@ -289,10 +289,8 @@ static void cuda_lars(struct device *device, const struct lars *lars, size_t cou
 static enum status choose_gpu(struct cuda *cuda, const struct device_options *options)
 {
     char reason[DEVICE_REASON_BYTES];
-    if (!cuda_available(reason)) {
-        log_error("--device cuda: %s", reason);
-        return STATUS_UNSUPPORTED;
-    }
+    if (!cuda_available(reason))
+        return FAIL(STATUS_UNSUPPORTED, "--device cuda: %s", reason);
     cuda->index = options->gpu;
     return status_from_cuda(cudaSetDevice(cuda->index), "the GPU cannot be used");
 }
@@ -308,10 +306,10 @@ static enum status check_architecture(const struct cuda *cuda)
     enum status status = status_from_cuda(cudaGetDeviceProperties(&gpu, cuda->index), "the GPU");
     if (status != STATUS_OK)
         return status;
-    log_error("--device cuda: %s has compute capability %d.%d, and this build has code for %s; "
-              "configure with -DCMAKE_CUDA_ARCHITECTURES=%d%d and build again",
-              gpu.name, gpu.major, gpu.minor, PSRING_CUDA_ARCHITECTURES, gpu.major, gpu.minor);
-    return STATUS_UNSUPPORTED;
+    return FAIL(STATUS_UNSUPPORTED,
+                "--device cuda: %s has compute capability %d.%d, and this build has code for %s; "
+                "configure with -DCMAKE_CUDA_ARCHITECTURES=%d%d and build again",
+                gpu.name, gpu.major, gpu.minor, PSRING_CUDA_ARCHITECTURES, gpu.major, gpu.minor);
 }
 
 static void cuda_close(struct device *device)
@@ -337,10 +335,8 @@ enum status cuda_open(struct device **device, const struct device_options *optio
 {
     enum status status = STATUS_OK;
     struct cuda *cuda = calloc(1, sizeof *cuda);
-    if (!cuda) {
-        log_error("the cuda device: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!cuda)
+        return FAIL(STATUS_NO_MEMORY, "the cuda device: out of memory");
     cuda->device.ops = &cuda_ops;
     cuda->graph.use = options->graph;
     TRY(choose_gpu(cuda, options));

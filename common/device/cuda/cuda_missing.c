@@ -23,8 +23,7 @@ enum status cuda_open(struct device **device, const struct device_options *optio
     (void)options;
     char reason[DEVICE_REASON_BYTES];
     cuda_available(reason);
-    log_error("--device cuda: %s", reason);
-    return STATUS_UNSUPPORTED;
+    return FAIL(STATUS_UNSUPPORTED, "--device cuda: %s", reason);
 }
 
 void cuda_list(device_visitor *visit, void *context)

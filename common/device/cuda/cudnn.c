@@ -68,10 +68,8 @@ enum status cuda_dnn_new(struct cuda_dnn **out_dnn, struct CUstream_st *stream, 
     unsigned error;
     struct cuda_dnn *dnn = calloc(1, sizeof *dnn);
     *out_dnn = NULL;
-    if (!dnn) {
-        log_error("cuDNN: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!dnn)
+        return FAIL(STATUS_NO_MEMORY, "cuDNN: out of memory");
     dnn->tf32 = tf32;
     if (!dnn_find(&dnn->library, reason)) {
         free(dnn);
@@ -224,10 +222,8 @@ enum status cuda_dnn_plan_new(struct cuda_dnn_plan **out_plan, struct cuda_dnn *
 {
     struct cuda_dnn_plan *plan = calloc(1, sizeof *plan);
     *out_plan = NULL;
-    if (!plan) {
-        log_error("cuDNN: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!plan)
+        return FAIL(STATUS_NO_MEMORY, "cuDNN: out of memory");
     plan->dnn = dnn;
     unsigned error = describe_shape(plan, conv, images);
     bool good = error == DNN_SUCCESS;
