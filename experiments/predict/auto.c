@@ -13,15 +13,15 @@
 #include "experiments/predict/training.h"
 #include "models/published.h"
 
-/* Ways to average that differ in more than numbers. */
+/* Kinds of ways to average. */
 enum kind { RING, RHD, HIERARCHICAL, DEDICATED, COLOCATED, MIXED, KINDS };
 
 struct auto_search {
     const struct auto_job *job;
     struct auto_way best[KINDS];
     struct auto_way alone;
-    /* What is tried now: */
-    const struct predict_model *model, *there; /* as fitted, and as it would be on these links */
+    /* The way being tried: */
+    const struct predict_model *model, *there; /* as fitted; scaled to the links of the job */
     enum transport_kind transport;
     double bucket_mb;
     const struct predict_step *step; /* NULL: one vector */
@@ -34,7 +34,7 @@ static bool is_of(const struct predict_model *model, const char *network)
     return strcmp(model->network, network) == 0 && model->fit.error_count > 0;
 }
 
-/* NULL: there is none. */
+/* The model of a network and transport, or NULL. */
 static const struct predict_model *model_over(const struct predict_models *models,
                                               const char *network, enum transport_kind kind)
 {
@@ -46,7 +46,7 @@ static const struct predict_model *model_over(const struct predict_models *model
     return NULL;
 }
 
-/* Of that network, what was fitted to the most rows. */
+/* The model of that network with the most fitted rows, or NULL. */
 static const struct predict_model *nearest_model(const struct predict_models *models,
                                                  const char *network)
 {
@@ -69,19 +69,19 @@ static enum status no_model(const struct predict_models *models, const char *net
     }
     return FAIL(
         STATUS_USAGE,
-        "--backend auto: the fitted model knows no transport over the network %s, only over "
-        "%s; fit rows of this network, say with --network which of those it is, or name a "
-        "backend",
+        "--backend auto: no transport was fitted for the network %s, only for %s; fit rows of this "
+        "network, name one of those with --network, or name a backend",
         network, known);
 }
 
-/* As it would be with the job's links. */
+/* The model scaled to the job's links. */
 static struct predict_model model_there(const struct predict_model *model,
                                         const struct auto_job *job)
 {
-    const struct predict_cluster cluster = {.workers = job->workers,
-                                            .bytes_per_s = job->bytes_per_s,
-                                            .shares_cores = true}; /* as on that network */
+    const struct predict_cluster cluster = {
+        .workers = job->workers,
+        .bytes_per_s = job->bytes_per_s,
+        .shares_cores = true}; /* cores are shared as in the fitted network */
     bool other = job->bytes_per_s > 0 && model->nominal_bytes_per_s > 0 &&
                  fabs(job->bytes_per_s / model->nominal_bytes_per_s - 1) > 1e-6;
     return other ? predict_model_on(model, &cluster) : *model;
@@ -135,7 +135,7 @@ static void try_way(const struct auto_search *search, struct auto_way *kept, str
         keep(kept, &tried);
 }
 
-/* One, two, four and so on, half as many as workers, and as many. */
+/* Tries 1, 2, 4, ... servers, half as many as workers, and as many as workers. */
 static void try_colocated(struct auto_search *search)
 {
     const struct auto_job *job = search->job;
@@ -148,7 +148,7 @@ static void try_colocated(struct auto_search *search)
     }
 }
 
-/* Without servers: `kept` by kind, or one for all. */
+/* Tries the ways without servers. stride 1: `kept` has one entry per kind; 0: one for all. */
 static void try_without(struct auto_search *search, struct auto_way *kept, int stride)
 {
     static const char *const names[] = {
@@ -181,8 +181,8 @@ static void try_over(struct auto_search *search, enum transport_kind kind,
         try_colocated(search);
 }
 
-/* Over each transport that it may use and that was fitted, or, if none was, one as the nearest.
- * Returns whether the nearest stands in. */
+/* Tries each allowed transport that was fitted. If none was fitted, tries one allowed transport
+ * with the nearest model, and returns true. */
 static bool try_transports(struct auto_search *search, const struct predict_models *models)
 {
     const struct auto_job *job = search->job;
@@ -228,7 +228,7 @@ static void find_best(const struct auto_search *search, struct auto_choice *choi
         if (way->model && (best < 0 || way->seconds.seconds < search->best[best].seconds.seconds))
             best = kind;
     }
-    CHECK(best >= 0); /* whoever makes jobs leaves a way */
+    CHECK(best >= 0); /* the caller leaves at least one way */
     choice->best = search->best[best];
     for (int kind = 0; kind < KINDS; kind++) {
         if (kind != best && search->best[kind].model)
@@ -280,10 +280,10 @@ static void add_basis(struct line *line, const struct auto_job *job,
                                             .bytes_per_s = job->bytes_per_s};
     predict_outside(best->model, &cluster, best->way.servers, best->bytes, best->bytes, outside,
                     sizeof outside);
-    line_add(line, "; rests on %zu rows over %s and %s", best->model->fitted, best->model->network,
+    line_add(line, "; based on %zu rows over %s and %s", best->model->fitted, best->model->network,
              best->model->transport);
     if (choice->stands_in)
-        line_add(line, ", the nearest to %s, of which none were fitted",
+        line_add(line, ", the nearest model for %s, which has no fitted rows",
                  transport_kind_name(best->transport));
     if (*outside)
         line_add(line, "; outside of what was fitted: %s", outside);
@@ -301,13 +301,13 @@ void auto_describe(const struct auto_job *job, const struct auto_choice *choice,
     line_add(&line, ", predicted to take %.4g ms%s %s", best->seconds.seconds * 1e3,
              !job->model          ? ""
              : job->compute_s > 0 ? " a step"
-                                  : " a step beside computing",
+                                  : " a step (communication only)",
              predict_interval_text(best->seconds, 1e3, 3, between));
     if (next->model) {
         line_add(&line, "; next is ");
         add_way(&line, job, next);
         line_add(&line, ", %.4g ms%s", next->seconds.seconds * 1e3,
-                 next->seconds.low <= best->seconds.high ? " (their intervals touch)" : "");
+                 next->seconds.low <= best->seconds.high ? " (their intervals overlap)" : "");
     }
     if (alone->model && alone->seconds.seconds < best->seconds.seconds) {
         line_add(&line, "; without ranks for servers ");
@@ -320,7 +320,8 @@ void auto_describe(const struct auto_job *job, const struct auto_choice *choice,
 
 /* -------- the job ----------------------------------------------------------------------------- */
 
-/* Ranks for servers alone, and where servers may be, from --servers and --placement. */
+/* Derives the ranks reserved for servers, and the allowed placements, from --servers and
+ * --placement. */
 static enum status place_servers(struct auto_job *job, const struct config *config, int ranks)
 {
     bool given = config->placement_given;
@@ -359,7 +360,7 @@ static unsigned transports_of(const struct config *config, const struct world *w
     return allowed;
 }
 
-/* Whether some ranks, and not all, share a host: else each counts as having one. */
+/* Whether some ranks share a host, but not all. Otherwise each rank counts as one host. */
 static bool share_hosts(const struct world *world)
 {
     bool shared = false, apart = false;
@@ -388,7 +389,7 @@ static enum status job_of(struct auto_job *job, const struct config *config,
         job->model = published_names[config->bench.model_gradients];
         job->compute_s = config->compute_ms * 1e-3;
     }
-    /* How far a bucket hides behind computing is not known where that is not. */
+    /* The best bucket size depends on the computation time, so choose it only if that is known. */
     if (job->model && !config->bucket_given && job->compute_s > 0)
         job->bucket_mb = -1;
     return place_servers(job, config, world->size);
@@ -421,7 +422,7 @@ out:
     return status;
 }
 
-/* How right such choices were where it is known: of rows that the model was not fitted to. */
+/* Prints the regret of such choices in rows that were not fitted. */
 static void print_held_out(const struct predict_held_out *choice, const char *start)
 {
     if (choice->cases > 0)
@@ -429,12 +430,12 @@ static void print_held_out(const struct predict_held_out *choice, const char *st
                "fastest measured (geometric mean), at worst %.1f%%\n",
                start, choice->cases, 100 * choice->mean, 100 * choice->worst);
     else
-        printf("%sauto: the model's file has no held-out cases that say how right such choices "
-               "are\n",
+        printf("%sauto: the model file has no held-out cases, so the error of such choices is "
+               "unknown\n",
                start);
 }
 
-/* On rank 0. */
+/* Reads the model and makes all choices. Only on rank 0. */
 static enum status choose_all(struct config *config, const struct world *world)
 {
     enum status status;
@@ -444,7 +445,7 @@ static enum status choose_all(struct config *config, const struct world *world)
     TRY(job_of(&job, config, world));
     status = predict_models_read(&models, config->cost_model);
     if (status != STATUS_OK) {
-        status = STATUS_USAGE; /* a file that was named, and is none */
+        status = STATUS_USAGE; /* the user named the file */
         goto out;
     }
     for (size_t i = 0; i < config->pick_count; i++) {

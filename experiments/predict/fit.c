@@ -11,12 +11,12 @@
 #include "experiments/predict/terms.h"
 
 /*
- * Weighted linear least squares with no constant below 0. Which are 0 is found by trying all
- * subsets, which is exact (Lawson and Hanson 1974, "Solving least squares problems", chapter 23,
- * has the problem).
+ * Weighted linear least squares with no negative constant. Tries all subsets of nonzero constants,
+ * which is exact. (Lawson and Hanson 1974, "Solving least squares problems", chapter 23, describes
+ * the problem.)
  */
 
-/* Normal equations. {0}: of nothing yet. */
+/* Normal equations. {0}: empty. */
 struct normal {
     double matrix[PREDICT_TERMS][PREDICT_TERMS], right[PREDICT_TERMS];
 };
@@ -33,8 +33,8 @@ static void normal_add(struct normal *normal, const struct predict_terms *terms,
     }
 }
 
-/* The terms in `subset` alone, by Cholesky's decomposition; false: they are not independent, or
- * one would be negative. */
+/* Solves for the terms in `subset` alone, by Cholesky decomposition. Returns false if they are not
+ * independent or a constant would be negative. */
 static bool solve_subset(const struct normal *normal, unsigned subset, double x[PREDICT_TERMS])
 {
     const double singular = 1e-9;
@@ -72,12 +72,12 @@ static bool solve_subset(const struct normal *normal, unsigned subset, double x[
     return true;
 }
 
-/* The best of all subsets. Scaled so that the matrix has ones on its diagonal. */
+/* The best solution of all subsets. Scales the matrix to ones on its diagonal. */
 static struct predict_terms normal_solve(const struct normal *unscaled)
 {
     struct normal normal = {0};
     struct predict_terms best = {0};
-    const double as_good = 1e-9; /* two terms that cannot be told apart: the first one */
+    const double as_good = 1e-9; /* of two indistinguishable terms, keep the first */
     double scale[PREDICT_TERMS], most = 0;
     for (int t = 0; t < PREDICT_TERMS; t++) {
         double square = unscaled->matrix[t][t];
@@ -103,12 +103,13 @@ static struct predict_terms normal_solve(const struct normal *unscaled)
     return best;
 }
 
-/* One error in twenty is to be beyond an interval: of so many near ones that can be seen. */
+/* A 95% interval leaves out one error in twenty, so NEAR_LEAST = 20 errors show it. */
 enum { RESAMPLES = 400, ROUNDS = 20, NEAR_LEAST = 20, NEAR_MOST = 1024, FOLDS = 10 };
 
-static const double model_error = 0.01;     /* of a time: what a row without noise counts with */
-static const double alike_error = 0.1;      /* of a burst, in which two directions differ */
-static const double processors_error = 0.2; /* of how long cores were busy, by messages and bytes */
+static const double model_error = 0.01; /* of a time: deviation of a row without noise */
+static const double alike_error = 0.1;  /* of a burst: difference between two directions */
+static const double processors_error =
+    0.2; /* of the busy time, as messages and bytes describe it */
 
 /* -------- a robust fit ------------------------------------------------------------------------ */
 
@@ -118,21 +119,21 @@ static double predicted(const struct predict_terms *terms, const struct predict_
     return predict_parts_of(&seconds).together;
 }
 
-/* Of a row's time, with the model's own error. */
+/* Standard deviation of a row's time, including the model's error. */
 static double deviation(const struct predict_sample *sample)
 {
     return hypot(sample->noise_s, model_error * sample->seconds);
 }
 
-/* What a fit is of: all but how often each sample counts. */
+/* The input of a fit, except the multiplicities. */
 struct problem {
     const struct predict_sample *samples;
     size_t count;
-    const struct predict_fit *pooled; /* NULL: these samples are all that there is */
+    const struct predict_fit *pooled; /* NULL: no other samples */
     double *scratch;                  /* (count) */
 };
 
-/* Whether of any sample that counts it is known how long the cores were busy. */
+/* Whether any sample that counts knows how long the cores were busy. */
 static bool knows_processors(const struct problem *problem, const unsigned *multiplicity)
 {
     for (size_t i = 0; i < problem->count; i++) {
@@ -142,13 +143,13 @@ static bool knows_processors(const struct problem *problem, const unsigned *mult
     return false;
 }
 
-/* A constant of the pooled fit counts as one more measurement of it, the more exact the less
- * transports can differ in it: of the processors' constants it says next to nothing where samples
- * know better, since one transport's message may cost ten times another's. */
+/* Adds each constant of the pooled fit as one more measurement. Its deviation is how much
+ * transports can differ in it. For the processor constants it is very large if samples know better,
+ * because a message of one transport may cost ten times that of another. */
 static void add_pooled(struct normal *normal, const struct problem *problem,
                        const unsigned *multiplicity, const struct predict_terms *constants)
 {
-    const double hardly = 10; /* deviation, of the larger of both */
+    const double hardly = 10; /* deviation, as a multiple of the larger of both */
     const struct predict_fit *pooled = problem->pooled;
     bool watched = knows_processors(problem, multiplicity);
     static const double deviations[PREDICT_TERMS] = {
@@ -165,8 +166,8 @@ static void add_pooled(struct normal *normal, const struct problem *problem,
     }
 }
 
-/* Each direction of a link has a bucket of its own, all of one size. Where no row has to do with
- * the second one nothing is said of it. */
+/* Adds that both bursts are alike: each direction of a link has its own token bucket, of the same
+ * size. Adds nothing if no row has a fill phase. */
 static void add_alike(struct normal *normal, const struct problem *problem,
                       const struct predict_terms *constants)
 {
@@ -179,7 +180,7 @@ static void add_alike(struct normal *normal, const struct problem *problem,
         normal_add(normal, &difference, 0, 1 / (sigma * sigma));
 }
 
-/* How long the cores were busy is a measurement of their constants, where it is known. */
+/* Adds the busy time of the cores, if known, as a measurement of the processor constants. */
 static void add_processors(struct normal *normal, const struct predict_sample *sample,
                            const struct predict_terms *constants, double multiplicity, double huber)
 {
@@ -197,8 +198,9 @@ static void add_processors(struct normal *normal, const struct predict_sample *s
 }
 
 /*
- * Where to begin: the processors' constants at half of what they can be at most, since no row takes
- * less than its processors do. Then what is left of each row is the network's, and says its own.
+ * Initial constants: the processor constants at half of their upper bound, because no row takes
+ * less than its processor time. The remainder of each row is network time, which the first round
+ * fits.
  */
 static struct predict_terms begin(const struct problem *problem, const unsigned *multiplicity)
 {
@@ -214,7 +216,8 @@ static struct predict_terms begin(const struct problem *problem, const unsigned 
     return constants;
 }
 
-/* Their part is 0 at first: then it is what the measured time leaves. */
+/* The parts at the current constants. In the first round the network constants are 0, so its part
+ * is the remainder of the measured time. */
 static struct predict_parts parts_at(const struct predict_sample *sample,
                                      const struct predict_terms *seconds, bool first)
 {
@@ -226,8 +229,8 @@ static struct predict_parts parts_at(const struct predict_sample *sample,
     return parts;
 }
 
-/* The processors' constants by a factor of two at most: where they hardly count yet, a straight
- * line goes too far. */
+/* Moves to the solution. Changes the processor constants by at most a factor of two, because
+ * linearisation overshoots where they hardly count yet. */
 static void step_to(struct predict_terms *constants, const struct predict_terms *solved)
 {
     for (int t = 0; t < PREDICT_TERMS; t++) {
@@ -236,7 +239,7 @@ static void step_to(struct predict_terms *constants, const struct predict_terms 
     }
 }
 
-/* `multiplicity` (count): how often each sample counts. */
+/* Fits the constants. `multiplicity` (count): how often each sample counts. */
 static struct predict_terms fit_constants(const struct problem *problem,
                                           const unsigned *multiplicity)
 {
@@ -245,7 +248,7 @@ static struct predict_terms fit_constants(const struct problem *problem,
     double *scratch = problem->scratch;
     const double huber = 1.345, normal_mad = 0.6745;
     struct predict_terms constants = begin(problem, multiplicity);
-    double scale = INFINITY; /* of a residual, in deviations; at first no row is an outlier */
+    double scale = INFINITY; /* of a residual, in deviations; first round: no outliers */
     for (int round = 0; round < ROUNDS; round++) {
         struct normal normal = {0};
         add_pooled(&normal, problem, multiplicity, &constants);
@@ -318,7 +321,7 @@ static void bootstrap(struct predict_fit *fit, const struct problem *problem, ui
     add_covariance(fit, resampled);
 }
 
-/* What a sample is left out with. */
+/* The group with which a sample is left out. */
 typedef uint64_t group_of(const struct predict_sample *samples, size_t i);
 
 static uint64_t by_workers(const struct predict_sample *samples, size_t i)
@@ -352,8 +355,9 @@ static void add_error(struct predict_fit *fit, const struct predict_sample *samp
             (struct predict_error){seconds, fabs(log(sample->seconds / seconds))};
 }
 
-/* Fits without each group in turn, and predicts it. Not groups at either end: there a fit would
- * have to go beyond what it has seen, of which a prediction warns. */
+/* Leaves out each group in turn, fits the remaining samples, and predicts the group. Without
+ * `ends`, skips the groups at both ends: there the fit would have to extrapolate, and a prediction
+ * warns about that. */
 static void cross_validate(struct predict_fit *fit, const struct problem *problem, group_of *group,
                            bool ends, unsigned *multiplicity)
 {
@@ -378,8 +382,8 @@ static void cross_validate(struct predict_fit *fit, const struct problem *proble
     }
 }
 
-/* Of too few to leave any out: of what was fitted. Where others help, as many of theirs as are
- * needed to tell a quantile. */
+/* Fills the errors of left-out samples. If there are too few samples to leave any out, uses the
+ * errors of fitted ones. With a pooled fit, adds as many of its errors as a quantile needs. */
 static void fill_errors(struct predict_fit *fit, const struct problem *problem,
                         unsigned *multiplicity)
 {
@@ -391,7 +395,7 @@ static void fill_errors(struct predict_fit *fit, const struct problem *problem,
         add_error(fit, &problem->samples[i], &fit->constants);
     const size_t own = fit->error_count, wanted = own < NEAR_LEAST ? NEAR_LEAST - own : 0;
     const size_t taken = pooled ? size_smaller(wanted, pooled->error_count) : 0;
-    for (size_t i = 0; i < taken; i++) /* evenly, of the short times as of the long */
+    for (size_t i = 0; i < taken; i++) /* evenly over short and long times */
         fit->errors[fit->error_count++] =
             pooled->errors[(2 * i + 1) * pooled->error_count / (2 * taken)];
     qsort(fit->errors, fit->error_count, sizeof *fit->errors, compare_errors);
@@ -430,7 +434,8 @@ void predict_fit_free(struct predict_fit *fit)
     *fit = (struct predict_fit){0};
 }
 
-/* The errors at the times nearest to `seconds`: how many, from fit->errors[*first] on. */
+/* Finds the errors at the times nearest to `seconds`. Returns their number; they start at
+ * fit->errors[*first]. */
 static size_t predict_errors_near(const struct predict_fit *fit, double seconds, size_t *first)
 {
     size_t wanted = size_larger(NEAR_LEAST, fit->error_count / 3);
@@ -438,7 +443,7 @@ static size_t predict_errors_near(const struct predict_fit *fit, double seconds,
     size_t end = 0;
     while (end < fit->error_count && fit->errors[end].seconds < seconds)
         end++;
-    *first = end; /* *first .. end-1, grown on the nearer side */
+    *first = end; /* *first .. end-1, extended on the nearer side */
     while (end - *first < wanted) {
         bool down =
             end == fit->error_count || (*first > 0 && seconds / fit->errors[*first - 1].seconds <
@@ -457,8 +462,7 @@ size_t predict_conformal_rank(size_t count)
     return rank <= count ? rank : 0;
 }
 
-/* 95% of the errors at the times nearest to `seconds` are at most this; INFINITY: they are too few.
- */
+/* The bound of 95% of the errors at the times nearest to `seconds`. INFINITY: too few errors. */
 static double error_near(const struct predict_fit *fit, double seconds)
 {
     double values[NEAR_MOST];

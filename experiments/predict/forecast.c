@@ -17,7 +17,7 @@ enum { DRAWS = 400 };
 
 /* -------- draws ------------------------------------------------------------------------------- */
 
-/* A number of a standard normal distribution (Box and Muller 1958). */
+/* A standard normal random number (Box and Muller 1958). */
 static double draw_normal(uint64_t seed, uint64_t draw, uint64_t at)
 {
     struct rng_block block = rng_block(rng_key(seed, RNG_RESAMPLE, draw), at, 1);
@@ -26,7 +26,8 @@ static double draw_normal(uint64_t seed, uint64_t draw, uint64_t at)
     return radius * cos(angle);
 }
 
-/* Of the covariance, which may be singular: a constant that is 0 in all resamples has none. */
+/* Cholesky factor of the covariance. The covariance may be singular: a constant that is 0 in all
+ * resamples has no variance. */
 static void decompose(const struct predict_fit *fit, double factor[PREDICT_TERMS][PREDICT_TERMS])
 {
     for (int i = 0; i < PREDICT_TERMS; i++) {
@@ -97,7 +98,7 @@ static void print_number(FILE *out, double number)
 
 typedef void print_place(FILE *out, double place);
 
-/* The places from `first` to before `end`, as a range. */
+/* Prints the places from `first` to `end` - 1 as a range. */
 static void print_range(FILE *out, const struct predict_curves *curves, size_t first, size_t end,
                         print_place *print)
 {
@@ -108,7 +109,8 @@ static void print_range(FILE *out, const struct predict_curves *curves, size_t f
     }
 }
 
-/* Every range of neighbouring places of that kind, with commas between; false: there is none. */
+/* Prints every range of neighbouring places of one kind, separated by commas. Returns false if
+ * there is none. */
 static bool print_ranges(FILE *out, const struct predict_curves *curves,
                          const enum predict_faster *faster, enum predict_faster kind,
                          const char *before, print_place *print)
@@ -126,7 +128,7 @@ static bool print_ranges(FILE *out, const struct predict_curves *curves,
     return found;
 }
 
-/* "compared at 1 to 8: ps faster at 5 to 8; the ring faster at 1 to 3; not told apart at 4" */
+/* "compared at 1 to 8: ps faster at 5 to 8; the ring faster at 1 to 3; undecided at 4" */
 static void print_comparison(FILE *out, const struct predict_fit *fit,
                              const struct predict_curves *curves, const char *one,
                              const char *other, print_place *print)
@@ -144,12 +146,12 @@ static void print_comparison(FILE *out, const struct predict_fit *fit,
     bool any = print_ranges(out, curves, faster, PREDICT_ONE_FASTER, before, print);
     snprintf(before, sizeof before, "%s %s faster at ", any ? ";" : ":", other);
     any = print_ranges(out, curves, faster, PREDICT_OTHER_FASTER, before, print) || any;
-    print_ranges(out, curves, faster, PREDICT_NOT_TOLD,
-                 any ? "; not told apart at " : ": not told apart at ", print);
+    print_ranges(out, curves, faster, PREDICT_NOT_TOLD, any ? "; undecided at " : ": undecided at ",
+                 print);
     fprintf(out, "\n");
 }
 
-/* From 64 bytes to 1 GB, 8 an octave. */
+/* Compares sizes from 64 bytes to 1 GB, 8 per octave. */
 static void cross_by_size(FILE *out, const struct predict_model *model, int workers)
 {
     const double least = 64, step = 1.0 / 8;
@@ -189,8 +191,8 @@ static void cross_by_servers(FILE *out, const struct predict_model *model, int w
     print_comparison(out, &model->fit, &curves, "ps", "the ring", print_number);
 }
 
-/* The rate at which all takes twice as long as with a link that takes no time, so that a faster one
- * saves less than half. */
+/* The link rate at which the all-reduce takes twice as long as over an infinitely fast link. A
+ * faster link saves less than half of the time. */
 static double rate_of(const struct predict_terms *terms, const struct predict_terms *constants)
 {
     struct predict_terms seconds = predict_seconds(terms, constants);
@@ -200,7 +202,7 @@ static double rate_of(const struct predict_terms *terms, const struct predict_te
     return link > 0 ? terms->of[TERM_LINK] / link : (double)INFINITY;
 }
 
-/* INFINITY: the model has processors take no time, so a faster link always saves half. */
+/* INFINITY: the processor terms are 0, so a faster link always saves half. */
 static void print_rate_value(FILE *out, double bytes_per_s)
 {
     if (isfinite(bytes_per_s))
@@ -234,8 +236,9 @@ static void print_rate(FILE *out, const struct predict_model *model, int workers
     fprintf(out, "]\n");
 }
 
-/* The ring compared with one server, by size, and with servers on spare machines, by their number,
- * at each size: ranges. The rate from which a faster link shortens the ring by less than half. */
+/* Prints where the ring and servers cross, as ranges: one server by size, and at each size servers
+ * on spare machines by their number. Then prints the rate from which a faster link saves less than
+ * half of the ring's time. */
 static void predict_print_crossovers(FILE *out, const struct predict_model *model,
                                      const struct predict_cluster *cluster, const uint64_t *sizes,
                                      size_t size_count, uint64_t seed)
@@ -297,7 +300,7 @@ bool predict_way_terms(const struct predict_model *model, const struct predict_w
     if (!shape.backend || (way->placement == PLACEMENT_COLOCATED && way->servers > workers))
         return false;
     if (way->placement == PLACEMENT_MIXED)
-        shape.topology.servers += workers; /* one in each */
+        shape.topology.servers += workers; /* one server in each worker */
     return predict_terms_of(&shape, terms);
 }
 
@@ -327,7 +330,7 @@ struct predict_model predict_model_on(const struct predict_model *model,
         scale(&there.fit, TERM_LINK, fitted / cluster->bytes_per_s);
         scale(&there.fit, TERM_BURST, fitted / cluster->bytes_per_s);
         scale(&there.fit, TERM_FILL_BURST, fitted / cluster->bytes_per_s);
-    } else { /* processors took longer throughout: of links nothing is known but their rate */
+    } else { /* processors dominated all fitted rows: only the nominal rate of the links is known */
         there.fit.constants.of[TERM_LINK] = 1 / cluster->bytes_per_s;
     }
     there.nominal_bytes_per_s = cluster->bytes_per_s;
@@ -354,7 +357,7 @@ void predict_outside(const struct predict_model *model, const struct predict_clu
     add_outside(&line, "workers fitted", model->workers, cluster->workers);
     add_outside(&line, "servers fitted", any, servers);
     add_outside(&line, "bytes fitted", model->bytes, (double)most);
-    if (most >= model->bytes.least) /* else that is said */
+    if (most >= model->bytes.least) /* otherwise reported above */
         add_outside(&line, "bytes fitted", (struct predict_range){model->bytes.least, UINT64_MAX},
                     (double)least);
     if (cluster->bytes_per_s > 0 && model->nominal_bytes_per_s > 0 &&
@@ -371,7 +374,7 @@ static void print_size(FILE *out, const struct predict_model *model,
 {
     struct predict_way ways[PREDICT_WAYS_MOST];
     struct predict_interval times[PREDICT_WAYS_MOST];
-    size_t count, best = 0, near = 0; /* `near`: the intervals that overlap the best way's */
+    size_t count, best = 0, near = 0; /* near: intervals that overlap that of the best way */
     predict_ways(cluster, ways, &count);
     for (size_t w = 0; w < count; w++) {
         struct predict_terms terms;

@@ -1,5 +1,5 @@
-/* What was not measured: an all-reduce by backend and size, and where one becomes faster than
- * another. */
+/* Predictions of what was not measured: an all-reduce by backend and size, and the crossovers
+ * between backends. */
 #ifndef PSRING_EXPERIMENTS_PREDICT_FORECAST_H
 #define PSRING_EXPERIMENTS_PREDICT_FORECAST_H
 
@@ -8,15 +8,15 @@
 
 #include "experiments/predict/model.h"
 
-/* A cluster that is described. */
+/* A described cluster. */
 struct predict_cluster {
-    int workers, spare;     /* machines: of the workers, and beside them */
-    double bytes_per_s;     /* nominal, of a link each way; 0: that of the fitted network */
-    bool shares_cores;      /* on one machine, where the fitted network is */
-    double added_latency_s; /* to a message */
+    int workers, spare;     /* machines of the workers; spare machines */
+    double bytes_per_s;     /* nominal rate of a link, each way; 0: that of the fitted network */
+    bool shares_cores;      /* runs on one machine if the fitted network did */
+    double added_latency_s; /* seconds added to each message */
 };
 
-/* A way to average there. */
+/* A way to average. */
 struct predict_way {
     const char *backend; /* "ring", "rhd", "ps" */
     enum placement placement;
@@ -25,35 +25,35 @@ struct predict_way {
 
 enum { PREDICT_WAYS_MOST = 12 };
 
-/* What the cluster has machines for: ring, rhd, one server, as many as workers, inside workers or
- * on spare machines; *count of them. */
+/* Lists the ways for which the cluster has machines: ring, rhd, and ps with one server up to as
+ * many as workers, inside workers or on spare machines. Writes *count of them. */
 void predict_ways(const struct predict_cluster *cluster, struct predict_way *ways, size_t *count);
 
 /* "ps dedicated 1" */
 void predict_way_words(const struct predict_way *way, char *text, size_t size);
 
 /*
- * The model as it would be of that cluster: a link of another rate lets as many bytes through at
- * once and has the same share of headers. Unless the cluster shares its cores, each process has a
- * machine of its own, whose cores are to be those of the fitted one. Borrows the model's errors.
+ * Scales a fitted model to another cluster. A link of another rate has a burst of the same bytes
+ * and the same share of headers. Unless the cluster shares its cores, each process has its own
+ * machine, with cores like those of the fitted machine. The result borrows the model's errors.
  */
 struct predict_model predict_model_on(const struct predict_model *model,
                                       const struct predict_cluster *cluster);
 
-/* The terms of an all-reduce. `hosts`: cost_shape.hosts, or NULL: one each. false: it cannot be,
- * such as more colocated servers than workers. */
+/* Computes the terms of an all-reduce. `hosts`: cost_shape.hosts; NULL: one host each. Returns
+ * false if the way is impossible, for example more colocated servers than workers. */
 bool predict_way_terms(const struct predict_model *model, const struct predict_way *way,
                        int workers, const int *hosts, size_t count, enum compress compress,
                        struct predict_terms *terms);
 
-/* Where the model was not fitted, in words: "4.0 times the most workers (8)"; "" inside. Of
- * all-reduces of `least` to `most` bytes. */
+/* Describes how far all-reduces of `least` to `most` bytes lie outside the fitted range: "4 times
+ * the most workers fitted (8)". Writes "" inside it. */
 void predict_outside(const struct predict_model *model, const struct predict_cluster *cluster,
                      int servers, uint64_t least, uint64_t most, char *text, size_t size);
 
-/* A table: each way at each size, and the crossovers. One way is the fastest only if its interval
- * lies below all others. Otherwise each way whose interval overlaps that of the shortest is marked.
- */
+/* Prints a table of each way at each size, and the crossovers. A way is marked the fastest only if
+ * its interval lies below all other intervals. Otherwise each way whose interval overlaps that of
+ * the shortest is marked. */
 void predict_print_forecast(FILE *out, const struct predict_model *model,
                             const struct predict_cluster *cluster, const uint64_t *sizes,
                             size_t size_count, uint64_t seed);
@@ -63,7 +63,7 @@ void predict_print_forecast(FILE *out, const struct predict_model *model,
 
 enum { PREDICT_POINTS_MOST = 256 };
 
-/* Two ways at places `x`, ascending: the terms of each. */
+/* The terms of two ways at the places `x`, ascending. */
 struct predict_curves {
     double x[PREDICT_POINTS_MOST];
     struct predict_terms one[PREDICT_POINTS_MOST], other[PREDICT_POINTS_MOST];
@@ -72,7 +72,7 @@ struct predict_curves {
 
 enum predict_faster { PREDICT_NOT_TOLD, PREDICT_ONE_FASTER, PREDICT_OTHER_FASTER };
 
-/* faster: (count). False: too few errors are known to tell. */
+/* Fills faster (count). Returns false if too few errors are known for intervals. */
 bool predict_compare(const struct predict_fit *fit, const struct predict_curves *curves,
                      enum predict_faster faster[PREDICT_POINTS_MOST]);
 

@@ -1,6 +1,6 @@
 /*
- * psring-links FILE: of each fitted model of a model.json that has a link and is of psring's own
- * messages, a line for simulate.sh, with tabs between:
+ * psring-links FILE: reads a model.json and prints one line, separated by tabs, for each fitted
+ * model of psring's own messages whose link limits it. simulate.sh reads the lines:
  *
  *     NETWORK/TRANSPORT   payload bytes/s of a link each way   seconds a message
  */
@@ -15,7 +15,7 @@ static int print_links(const struct predict_models *models)
     for (size_t m = 0; m < models->count; m++) {
         const struct predict_model *model = &models->models[m];
         double s_per_byte = model->fit.constants.of[TERM_LINK];
-        /* MPI_Allreduce's messages ("mpi-ring") are not ours. */
+        /* Skip models of MPI_Allreduce ("mpi-ring"): they do not describe psring's messages. */
         if (s_per_byte <= 0 || transport_kind_find(model->transport) == TRANSPORT_KINDS)
             continue;
         printf("%s/%s\t%.17g\t%.17g\n", model->network, model->transport, 1 / s_per_byte,
@@ -35,8 +35,8 @@ int main(int argc, char **argv)
     enum status status = predict_models_read(&models, argv[1]);
     if (status == STATUS_OK && print_links(&models) == 0) {
         log_error(
-            "%s: no transport of psring's with a link's rate in it; fit rows of ring, rhd or ps "
-            "that a link has limited",
+            "%s: no psring transport with a link rate; fit rows of ring, rhd or ps that a link "
+            "has limited",
             argv[1]);
         status = STATUS_INPUT;
     }

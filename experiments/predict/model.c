@@ -23,7 +23,8 @@ const struct backend *predict_backend(const char *name)
     return index >= 0 ? backend_get((size_t)index) : NULL;
 }
 
-/* The backend whose formula describes a row: of MPI_Allreduce the one of the same algorithm. */
+/* The backend whose formula describes a row. For MPI_Allreduce, the backend with the same
+ * algorithm. */
 static const struct backend *backend_of(const struct predict_row *row)
 {
     const char *name = row->backend;
@@ -41,8 +42,8 @@ static int word_number(const char *const *words, const char *word)
     return -1;
 }
 
-/* Workers in equal numbers on their hosts, one after the other, or, where all neighbours are apart,
- * in turn; every spare server on one of its own. */
+/* Puts equal numbers of workers on each host: consecutive ranks, or round robin if all neighbours
+ * are on different hosts. Each spare server has its own host. */
 static void place(const struct predict_row *row, int spare, int *hosts)
 {
     int each = row->workers / row->hosts;
@@ -52,7 +53,7 @@ static void place(const struct predict_row *row, int spare, int *hosts)
         hosts[row->workers + s] = row->hosts + s;
 }
 
-/* Whether all processes of such rows ran on one machine. */
+/* Whether all processes of this network run on one machine. */
 static bool predict_one_machine(const char *network)
 {
     return strncmp(network, "vcluster:", 9) == 0 || strncmp(network, "loopback", 8) == 0;
@@ -66,7 +67,8 @@ bool predict_networks_alike(const char *network, const char *other)
            !strchr(network, '/') && !strchr(other, '/');
 }
 
-/* Racks, or hosts with rates of their own (vcluster.sh --shape), which formulas know nothing of. */
+/* Whether the cluster has racks or hosts with different rates (vcluster.sh --shape). The formulas
+ * do not describe those. */
 static bool is_shaped(const char *network)
 {
     return strncmp(network, "vcluster:", 9) == 0 && strchr(network, '/');
@@ -81,8 +83,8 @@ enum state predict_row_state(const struct predict_row *row)
                                         .starts = row->runs});
 }
 
-/* By others' work, of which the model knows nothing. MPI_Allreduce polls: its CPUs are busy
- * whatever they wait for. */
+/* Whether other processes disturbed the row; the model does not describe that. MPI_Allreduce polls,
+ * so its CPUs are busy whether it waits or works. */
 static bool is_disturbed(const struct predict_row *row)
 {
     return strcmp(row->transport, "none") != 0 && predict_row_state(row) == STATE_DISTURBED;
@@ -100,24 +102,24 @@ bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_
     else if (predict_row_state(row) == STATE_WRONG)
         *why = "its sums are wrong";
     else if (*row->model || strcmp(row->interface, "library") == 0)
-        *why = "it is not one vector by psring itself";
+        *why = "it is not one vector averaged by psring itself";
     else if (row->skew_ms > 0)
-        *why = "its ranks started apart";
+        *why = "its ranks started at different times";
     else if (strcmp(row->network, "time-slicing") == 0)
         *why = "processes took turns on a GPU";
     else if (strcmp(row->backend, "nccl") == 0 && !*row->nccl)
         *why = "NCCL's algorithm is not known";
     else if (*row->nccl && strncmp(row->nccl, "ring/", strlen("ring/")) != 0)
-        *why = "NCCL went by another algorithm than the ring";
+        *why = "NCCL used another algorithm than the ring";
     else if (is_shaped(row->network))
-        *why = "its links are not alike";
+        *why = "its links have different rates";
     else if (!backend || compress < 0)
         *why = "no formula is known for it";
     else if (backend->uses_servers &&
              (placement < 0 || (row->servers == 0 && placement != PLACEMENT_MIXED)))
         *why = "it has no servers";
     else if (row->hosts > 1 && row->hosts < row->workers && row->workers % row->hosts > 0)
-        *why = "its hosts are not alike";
+        *why = "its hosts have different numbers of workers";
     if (*why)
         return false;
     *shape = (struct predict_shape){
@@ -158,7 +160,8 @@ bool predict_is_first(const struct predict_models *models, size_t index)
     return first == index;
 }
 
-/* MPI_Allreduce's without a word of its algorithm are not those over the transport mpi. */
+/* The name of a model's transport. MPI_Allreduce without a known algorithm is "mpi-default", so it
+ * is not mistaken for psring over the transport mpi. */
 static void transport_of(const struct predict_row *row, char transport[PREDICT_WORD])
 {
     const char *algorithm = *row->algorithm ? row->algorithm : "default";
@@ -206,9 +209,10 @@ static void widen(struct predict_range *range, uint64_t number, bool first)
     range->most = first || number > range->most ? number : range->most;
 }
 
-/* How long all cores together were busy with a row's processes, where these share one machine, and
- * sleep while they wait, which those over mpi and, for some time, over tcp do not; 0: not known. Of
- * operations that are too short to be watched the share is not theirs alone. */
+/* How long all cores together were busy with a row's processes; 0: unknown. Known only if all
+ * processes share one machine and sleep while they wait: over zmq. Processes over mpi poll, and
+ * those over tcp poll for some time. In operations below CPU_WATCH_LONG_US the share includes other
+ * work. */
 static double processors_s(const struct predict_row *row)
 {
     bool sleeps = strcmp(row->transport, "zmq") == 0;
@@ -218,8 +222,8 @@ static double processors_s(const struct predict_row *row)
     return (row->cpu_busy - row->cpu_other) * row->median_s;
 }
 
-/* A model's rows that are fitted, or, with `pool`, those of psring's own other transports of its
- * network; `samples` has room for all rows. */
+/* Collects the fitted rows of a model. With `pool`, collects those of psring's other transports on
+ * the same network. `samples` must have space for all rows. */
 static size_t collect(const struct predict_models *models, size_t index, bool pool,
                       const struct predict_rows *rows, struct predict_sample *samples)
 {
@@ -256,7 +260,7 @@ static void describe(struct predict_model *model, int index, const struct predic
     }
 }
 
-/* What too few rows are fitted to is left without errors, and so unfitted. */
+/* Fits one model. With too few rows it keeps no errors, which marks it as not fitted. */
 static enum status fit_model(struct predict_models *models, size_t index,
                              const struct predict_rows *rows, struct predict_sample *samples,
                              uint64_t seed)
@@ -316,12 +320,11 @@ static void log_too_few(const struct predict_rows *rows)
         held += rows->rows[i].use == PREDICT_HOLD_OUT;
         why = why ? why : rows->rows[i].why;
     }
-    log_error("predict: %zu rows (runs of one point are one), of which %zu can be fitted and %zu "
-              "are held out, and no network and "
-              "transport has the %d that a fit needs%s%s; give more rows (--fit FILE,...)%s",
-              rows->count, usable, held, PREDICT_FIT_LEAST,
-              why ? "; the first that is not used: " : "", why ? why : "",
-              held > 0 ? ", or hold fewer out (--hold-out none)" : "");
+    log_error(
+        "predict: %zu rows (runs of one point count once), %zu to fit, %zu held out: no network "
+        "and transport has the %d rows of a fit%s%s; give more rows (--fit FILE,...)%s",
+        rows->count, usable, held, PREDICT_FIT_LEAST, why ? "; the first unused row: " : "",
+        why ? why : "", held > 0 ? ", or hold fewer out (--hold-out none)" : "");
 }
 
 enum status predict_models_fit(struct predict_models *models, struct predict_rows *rows,
@@ -361,7 +364,7 @@ void predict_models_free(struct predict_models *models)
     *models = (struct predict_models){0};
 }
 
-/* model.json: all that a prediction needs, and where it holds. */
+/* model.json: everything that a prediction needs, and the range in which it holds. */
 
 static const char format[] = "psring-model-2";
 
@@ -443,12 +446,11 @@ enum status predict_models_write(const struct predict_models *models, const char
 static enum status refuse(const char *path, const char *what)
 {
     return FAIL(STATUS_INPUT,
-                "%s: %s; expected a model.json of this version, as psring predict --fit writes it: "
-                "fit again",
+                "%s: %s; expected a model.json of this version; run psring predict --fit again",
                 path, what);
 }
 
-/* NAN: it is no finite number of at least 0. */
+/* The number of an item. NAN unless it is finite and at least 0. */
 static double number(const cJSON *item)
 {
     bool good = cJSON_IsNumber(item) && isfinite(item->valuedouble) && item->valuedouble >= 0;
@@ -533,7 +535,7 @@ static bool read_model(const cJSON *object, struct predict_model *model)
            read_errors(object, &model->fit);
 }
 
-/* Files of earlier versions have none. */
+/* Reads choice_held_out. Files of earlier versions lack it. */
 static bool read_choice(const cJSON *object, struct predict_held_out *choice)
 {
     double cases = member(object, "cases");
@@ -555,16 +557,16 @@ static enum status read_models(struct predict_models *models, const cJSON *root,
     if (!cJSON_IsString(said) || strcmp(said->valuestring, format) != 0)
         return refuse(path, "no format psring-model-2");
     if (!read_choice(cJSON_GetObjectItemCaseSensitive(root, "choice_held_out"), &models->choice))
-        return refuse(path, "its choice_held_out is not whole");
+        return refuse(path, "choice_held_out is incomplete");
     models->models = calloc((size_t)cJSON_GetArraySize(list) + 1, sizeof *models->models);
     if (!models->models)
         return STATUS_NO_MEMORY;
     cJSON_ArrayForEach(object, list)
     {
         if (!read_model(object, &models->models[models->count++]))
-            return refuse(path, "a model in it is not whole");
+            return refuse(path, "a model is incomplete");
     }
-    return models->count > 0 ? STATUS_OK : refuse(path, "no model in it");
+    return models->count > 0 ? STATUS_OK : refuse(path, "it has no model");
 }
 
 enum status predict_models_read(struct predict_models *models, const char *path)
@@ -575,7 +577,7 @@ enum status predict_models_read(struct predict_models *models, const char *path)
     if (!text && errno != 0)
         return refuse(path, strerror(errno));
     cJSON *root = text ? cJSON_Parse(text) : NULL;
-    enum status status = root ? read_models(models, root, path) : refuse(path, "no JSON");
+    enum status status = root ? read_models(models, root, path) : refuse(path, "not JSON");
     cJSON_Delete(root);
     free(text);
     return status;

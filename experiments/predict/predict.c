@@ -10,16 +10,17 @@
 #include "experiments/predict/training.h"
 
 const double predict_bucket_mb[PREDICT_BUCKET_SIZES] = {1, 2, 4, 8, 16, 25, 0};
-static const double worth = 0.02; /* fp16 rounds gradients: less than that of a step is not */
+static const double worth =
+    0.02; /* fp16 rounds gradients, so it must save more than this share of a step */
 
 enum { TOPOLOGIES = 3 };
 
-/* What has been tried so far. */
+/* The state of the search. */
 struct advice_search {
     const struct predict_cluster *cluster;
     struct predict_training training;
     struct predict_advice advice;
-    struct predict_choice plain[TOPOLOGIES]; /* the fastest uncompressed one of ring, rhd and ps */
+    struct predict_choice plain[TOPOLOGIES]; /* fastest uncompressed way of ring, rhd and ps */
 };
 
 static int topology_number(const struct predict_way *way)
@@ -139,7 +140,7 @@ static void print_choice(FILE *out, const char *name, const struct predict_choic
     fprintf(out, "\n");
 }
 
-/* How far the other topology is off, and whether the model can tell. */
+/* Prints how much slower the other topology is, and whether the model can tell them apart. */
 static void print_other(FILE *out, const struct predict_choice *fastest,
                         const struct predict_choice *other, const struct predict_training *training,
                         double cost_per_hour)
@@ -150,7 +151,7 @@ static void print_other(FILE *out, const struct predict_choice *fastest,
     bool apart = fastest->step.high < other->step.low;
     fprintf(out, "             %.1f%% longer; %s\n",
             100 * (other->step.seconds / fastest->step.seconds - 1),
-            apart ? "their intervals do not touch"
+            apart ? "their intervals do not overlap"
                   : "their intervals overlap: the model cannot tell which is faster");
 }
 
@@ -161,7 +162,7 @@ static void print_basis(FILE *out, const struct predict_choice *choice,
     const struct predict_model *model = choice->model;
     predict_outside(model, cluster, choice->way.servers, choice->least_bytes, choice->most_bytes,
                     outside, sizeof outside);
-    fprintf(out, "  rests on   %zu rows over %s and %s%s%s\n", model->fitted, model->network,
+    fprintf(out, "  based on   %zu rows over %s and %s%s%s\n", model->fitted, model->network,
             model->transport, *outside ? "; outside what was fitted: " : "", outside);
 }
 
@@ -175,10 +176,11 @@ static void print_fp16(FILE *out, const struct predict_advice *advice,
         return;
     }
     print_choice(out, "fp16", &advice->compressed, training, cost_per_hour);
-    fprintf(out,
-            "             saves %.1f%% of a step, if the accuracy bears it; the time to round "
-            "numbers is not in it\n",
-            100 * saved);
+    fprintf(
+        out,
+        "             saves %.1f%% of a step if the accuracy permits; without the time to round "
+        "numbers\n",
+        100 * saved);
 }
 
 static void print_advice(FILE *out, const struct predict_advice *advice, const char *network,
@@ -197,17 +199,17 @@ static void print_advice(FILE *out, const struct predict_advice *advice, const c
         print_choice(out, "cheapest", &advice->cheapest, training, cost_per_hour);
     print_fp16(out, advice, training, cost_per_hour);
     fprintf(out, "  network    %.1f%% of a step is exposed communication%s\n",
-            100 * fmax(exposed, 0), exposed < worth ? ": a faster one would change nothing" : "");
-    fprintf(out, "  buckets    of ");
+            100 * fmax(exposed, 0), exposed < worth ? ": a faster network would not help" : "");
+    fprintf(out, "  buckets    tried: ");
     for (size_t b = 0; predict_bucket_mb[b] > 0; b++)
         fprintf(out, "%s%g", b > 0 ? ", " : "", predict_bucket_mb[b]);
-    fprintf(out, " MB and one for all were tried; the table of training has --bucket-mb %g alone\n",
+    fprintf(out, " MB and one bucket; the training table has --bucket-mb %g only\n",
             (double)training->bucket_bytes / 1048576);
     print_basis(out, fastest, cluster);
 }
 
-/* For each network that was fitted. `cost_per_hour` of a machine; 0: not known. What is said of the
- * table beside it has training->bucket_bytes. */
+/* Prints the advice for each fitted network. `cost_per_hour` of a machine; 0: unknown.
+ * training->bucket_bytes is the bucket size of the table above; the advice names it. */
 static enum status predict_print_advice(FILE *out, const struct predict_models *models,
                                         const struct predict_cluster *cluster,
                                         const struct predict_training *training,
@@ -277,9 +279,10 @@ static enum status forecast(const struct config *config, const struct predict_mo
             TRY(predict_print_training(stdout, model, &cluster, &training));
     }
     if (transports == 0)
-        TRY(FAIL(STATUS_INPUT,
-                 "predict: what was fitted is of none of psring's transports, and says nothing of "
-                 "how psring averages; fit rows of ring, rhd or ps (--fit FILE,...)"));
+        TRY(FAIL(
+            STATUS_INPUT,
+            "predict: no fitted model is of a psring transport, so psring's times are unknown; fit "
+            "rows of ring, rhd or ps (--fit FILE,...)"));
     if (config->predict.trains)
         TRY(predict_print_advice(stdout, models, &cluster, &training,
                                  config->predict.cost_per_hour));

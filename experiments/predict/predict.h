@@ -1,4 +1,5 @@
-/* What to do on a described cluster: topology, servers, transport, size of buckets, fp16 or not. */
+/* Chooses how to train on a described cluster: topology, servers, transport, bucket size, fp16 or
+ * not. */
 #ifndef PSRING_EXPERIMENTS_PREDICT_PREDICT_H
 #define PSRING_EXPERIMENTS_PREDICT_PREDICT_H
 
@@ -11,188 +12,197 @@
 #include "experiments/predict/model.h"
 #include "experiments/predict/training.h"
 
-/* The sizes of buckets that are tried, in MB; 0: one bucket. */
+/* Bucket sizes to try, in MB. 0: one bucket. */
 enum { PREDICT_BUCKET_SIZES = 7 };
 extern const double predict_bucket_mb[PREDICT_BUCKET_SIZES];
 
-/* A way to train, and what comes of it. */
+/* One way to train, with its predicted cost. */
 struct predict_choice {
     const struct predict_model *model; /* its network and transport */
     struct predict_way way;
     size_t bucket_bytes;            /* 0: one bucket */
-    size_t least_bytes, most_bytes; /* of its buckets, the smallest and the largest */
+    size_t least_bytes, most_bytes; /* the smallest and the largest bucket */
     enum compress compress;
-    int machines;                    /* in use: the workers', and those of servers beside them */
+    int machines;                    /* machines of the workers and of dedicated servers */
     struct predict_interval step;    /* seconds */
-    double epoch_s, epoch_machine_s; /* machines times seconds: what is paid for */
+    double epoch_s, epoch_machine_s; /* epoch_machine_s: machines x seconds, the paid time */
 };
 
 struct predict_advice {
-    bool found; /* else no fitted transport has that network, and the rest is zero */
-    struct predict_choice fastest, cheapest; /* by seconds; by machine seconds */
-    struct predict_choice other;             /* the fastest of another topology; no model: none */
-    struct predict_choice compressed;        /* the fastest with fp16; the others are without */
+    bool found; /* false: no transport was fitted for that network; the rest is zero */
+    struct predict_choice fastest, cheapest; /* lowest epoch_s; lowest epoch_machine_s */
+    struct predict_choice other;             /* the fastest of another topology; model NULL: none */
+    struct predict_choice
+        compressed; /* the fastest with fp16; all other choices are uncompressed */
 };
 
-/* Tries everything that the cluster has machines for, over each transport of `network`, with
- * buckets of several sizes; training->bucket_bytes and compress do not matter. Errors: logged. */
+/* Tries every way for which the cluster has machines, over each fitted transport of `network`, with
+ * several bucket sizes. Ignores training->bucket_bytes and training->compress. Errors: logged. */
 enum status predict_advise(const struct predict_models *models, const char *network,
                            const struct predict_cluster *cluster,
                            const struct predict_training *training, struct predict_advice *advice);
 
-/* Predicted beside measured: what was fitted and held out, each error, and how many held-out rows
- * lie in their interval. */
+/* Predicted compared with measured times: each error of the fitted and the held-out rows, and the
+ * number of held-out rows inside their interval. */
 
-/* Errors of one kind of rows. */
+/* Errors of one group of rows. */
 struct predict_score {
     size_t rows;
-    size_t judged, within; /* rows that have an interval, and of these, in it */
-    double sum_log;        /* of 1 + |error| */
-    double worst;          /* |error|; error = predicted / measured - 1 */
+    size_t judged, within; /* rows with an interval; rows inside it */
+    double sum_log;        /* sum of log(1 + |error|) */
+    double worst;          /* largest |error|; error = predicted / measured - 1 */
     const struct predict_row *worst_row;
 };
 
 void predict_score_add(struct predict_score *score, const struct predict_row *row,
                        struct predict_interval interval);
-/* The geometric mean of 1 + |error|, less 1. */
+/* Geometric mean of 1 + |error|, minus 1. */
 double predict_score_mean(const struct predict_score *score);
 
-/* "ps dedicated 2 fp16": how a row averaged, but for its transport. */
+/* Bytes for the words of a way without its transport: "ps dedicated 2 fp16". */
 enum { PREDICT_WAY_WORDS = 4 * PREDICT_WORD };
 
 void predict_print_constants(FILE *out, const struct predict_model *model);
 void predict_print_beside(FILE *out, const struct predict_models *models,
                           const struct predict_rows *rows);
 
-/* predict.csv; rows that no model describes are left out. Errors: logged. */
+/* Writes predict.csv. Leaves out rows that no model describes. Errors: logged. */
 enum status predict_write_beside(const char *path, const struct predict_models *models,
                                  const struct predict_rows *rows);
 
 /*
- * What it costs to choose by the model. A case is what a user has: a network, so many workers on
- * their hosts, machines for servers beside them, a size. Its candidates are the ways that were
- * measured there on no more machines. The model chooses the one that it predicts to be fastest;
- * its regret is the measured time of that over the fastest measured, less 1. Candidates are also
- * rows that were not fitted because others kept the CPUs busy: who chooses does not know that
- * either. MPI_Allreduce is none: which algorithm it takes is not chosen by psring.
+ * The cost of choosing by the model, measured as regret.
+ *
+ * A case is what a user has: a network, workers placed on hosts, spare machines for servers, and a
+ * size. Its candidates are the ways that were measured there on at most that many machines. The
+ * model chooses the candidate with the shortest predicted time. Regret = measured time of the
+ * chosen one / shortest measured time, minus 1.
+ *
+ * Rows that were not fitted because other processes kept the CPUs busy are candidates, too: a user
+ * who chooses does not know about that load. MPI_Allreduce is no candidate, because psring does not
+ * choose its algorithm.
  */
 
-/* A choice between the candidates of a case. */
+/* The choice among the candidates of one case. */
 struct predict_decision {
     const struct predict_row *chosen, *fastest;
-    double chosen_s, fastest_s; /* measured; of rows of one way the geometric mean, by runs */
+    double chosen_s,
+        fastest_s; /* measured; several rows of one way: geometric mean, weighted by runs */
     int machines;
 };
 
 struct predict_regret {
     size_t cases;
-    size_t fastest, near, far; /* that regret nothing; at most NEAR; more than FAR */
-    double sum_log;            /* of 1 + regret */
+    size_t fastest, near, far; /* cases without regret; of at most NEAR; of more than FAR */
+    double sum_log;            /* sum of log(1 + regret) */
     struct predict_decision worst;
 };
 
 #define PREDICT_REGRET_NEAR 0.03
 #define PREDICT_REGRET_FAR 0.10
 
-/* Chosen over fastest, less 1. */
+/* chosen_s / fastest_s - 1. */
 double predict_decision_regret(const struct predict_decision *decision);
 
 /*
- * Adds up all cases of two ways or more in which no candidate has another use than `use` (fitted or
- * held out). `backend` NULL, or the only one that the model may choose: cases without it do not
- * count. `out` NULL, or where each case of more than PREDICT_REGRET_NEAR is printed.
- * STATUS_NO_MEMORY is logged.
+ * Adds up the regret of all cases with at least two ways. Skips a case if a candidate has another
+ * use than `use` (fitted or held out; "not used" is allowed). With `backend`, the model may choose
+ * only this backend, and cases without it do not count; NULL: any backend. Prints each case of more
+ * than PREDICT_REGRET_NEAR to `out`, unless that is NULL. STATUS_NO_MEMORY is logged.
  */
 enum status predict_regret_of(struct predict_regret *regret, const struct predict_models *models,
                               const struct predict_rows *rows, enum predict_use use,
                               const char *backend, FILE *out);
-/* The geometric mean of 1 + regret, less 1. */
+/* Geometric mean of 1 + regret, minus 1. */
 double predict_regret_mean(const struct predict_regret *regret);
 
-/* Of held-out cases, which models->choice keeps, and of fitted ones, beside what always the ring
- * would cost. */
+/* Prints the regret of held-out cases (and keeps it in models->choice), then of fitted cases. For
+ * comparison it prints the regret of always choosing the ring. */
 enum status predict_print_regret(FILE *out, struct predict_models *models,
                                  const struct predict_rows *rows);
 
-/* Predicted beside the measured steps of train.csv: paced ones, to which nothing is fitted. */
+/* Predicted compared with measured steps of train.csv. Only paced steps; nothing is fitted to them.
+ */
 
-/* The paced steps of these train.csv, or folders with one (commas between), beside what the models
- * say of them; those of one point, of several runs or parts of one, are one, their median
- * (rows.h). Errors: logged. */
+/* Prints the paced steps of these train.csv files (or folders with one; separated by commas) next
+ * to their predictions. Runs or parts of one point count as one row, their median (rows.h). Errors:
+ * logged. */
 enum status predict_print_trained(FILE *out, const struct predict_models *models,
                                   const char *files);
 
 /*
- * What --backend auto chooses, by the fitted model: topology, servers and their placement,
- * transport and, of a training step, the size of buckets. Pure: the model and the job go in, a
- * choice comes out.
+ * The choice of --backend auto, by the fitted model: topology, number and placement of servers,
+ * transport and, for training steps, the bucket size. auto_choose_way is pure: it reads the model
+ * and the job, and returns a choice.
  *
- * Which processes there are is settled when it chooses: workers, and ranks for servers alone. Where
- * there are such ranks, servers have them; where there are none, servers can be inside workers.
- * Segments, windows and chunks are the backends' own choice: the rows that the model was fitted to
- * had those, and it has no term for what a segment hides.
+ * The processes exist before the choice: workers, and ranks reserved for servers. If there are
+ * reserved ranks, servers run on them. If there are none, servers can run inside workers. Segments,
+ * windows and chunks keep the backend's defaults: the fitted rows had those, and no term of the
+ * model describes the effect of a segment.
  */
 
 struct auto_job {
-    int workers, spare;  /* ranks: workers', and of servers alone */
-    unsigned placements; /* 1 << enum placement of those that servers may have */
-    int colocated;       /* servers inside workers; 0: as many as are best */
-    const int *hosts;    /* (workers + spare): equal on one host; NULL: each on one of its own */
+    int workers, spare;  /* ranks: workers, and ranks reserved for servers */
+    unsigned placements; /* bit set of 1 << enum placement: allowed placements */
+    int colocated;       /* servers inside workers; 0: the best number */
+    const int *hosts;    /* (workers + spare): host of each rank; NULL: one host each */
     const char *network;
-    double bytes_per_s;  /* nominal, of a link each way; 0: that of the fitted network */
-    unsigned transports; /* 1 << enum transport_kind of those that it may use */
+    double bytes_per_s;  /* nominal rate of a link, each way; 0: that of the fitted network */
+    unsigned transports; /* bit set of 1 << enum transport_kind: allowed transports */
     enum compress compress;
     bool ordered; /* sums in the ring's order */
 
-    /* What is averaged: one vector, or the gradients of a model beside its computing. */
+    /* The averaged data: one vector, or the gradients of a model during its computation. */
     size_t count;      /* elements */
     const char *model; /* NULL: one vector; experiments/predict/training.h */
-    double compute_s;  /* forward and backward; 0 where it is not known */
-    double bucket_mb;  /* 0: one bucket; below 0: to be chosen */
+    double compute_s;  /* forward and backward pass; 0: unknown */
+    double bucket_mb;  /* 0: one bucket; below 0: auto_choose_way chooses */
 };
 
 struct auto_way {
     struct predict_way way;
     enum transport_kind transport;
-    double bucket_mb;                  /* as wanted */
-    size_t buckets;                    /* that this makes; of one vector, 1 */
-    uint64_t bytes;                    /* of the longest vector */
-    const struct predict_model *model; /* whose constants say so; NULL: there is no such way */
-    struct predict_interval seconds;   /* of the vector, or of a step */
+    double bucket_mb;                  /* requested size */
+    size_t buckets;                    /* resulting number of buckets; one vector: 1 */
+    uint64_t bytes;                    /* bytes of the longest vector */
+    const struct predict_model *model; /* source of the constants; NULL: no such way */
+    struct predict_interval seconds;   /* time of the vector, or of a step */
 };
 
 struct auto_choice {
     struct auto_way best;
-    struct auto_way next;  /* the best of another backend or placement */
-    struct auto_way alone; /* the best without the ranks for servers; none where there are none */
-    bool stands_in;        /* no model has such a transport: that of another one spoke for it */
+    struct auto_way next; /* the best with another backend or placement */
+    struct auto_way
+        alone;      /* the best without ranks reserved for servers; only if there are such ranks */
+    bool stands_in; /* no model of an allowed transport: that of another transport replaces it */
 };
 
-/* STATUS_USAGE, logged: no model is of that network, or there is no such training model. */
+/* STATUS_USAGE (logged): no model of that network, or no such training model. */
 enum status auto_choose_way(const struct predict_models *models, const struct auto_job *job,
                             struct auto_choice *choice);
 
 /*
- * --backend auto: rank 0 reads the model (--cost-model) and chooses, tells all others, and says
- * what, why, and what that rests on. So the file is needed on rank 0's host alone, and all ranks
- * have the same choice whatever the others' files say.
+ * --backend auto: rank 0 reads the model (--cost-model), chooses, broadcasts the choice, and prints
+ * it with its reasons. Only the host of rank 0 needs the file, and all ranks use the same choice.
  */
 
 /*
- * For struct config's `choose`: fills in its picks; of bench's sweep one for each size, else one.
- * Collective over the world. STATUS_USAGE, on all ranks, logged by rank 0: no model in the file, or
- * none of this network; or no such ranks for the servers. Prints lines to stdout on rank 0.
+ * Callback for struct config's `choose`: fills in config->picks, one for each size of a bench
+ * sweep, otherwise one. Collective over the world. Rank 0 prints lines to stdout.
+ * STATUS_USAGE on all ranks, logged by rank 0: no model in the file, no model of this network, or
+ * too few ranks for the servers.
  */
 enum status auto_choose(struct config *config, struct world *world);
 
-/* A line in words, without its end: what, how long, what else, what it rests on. */
+/* Writes one line without a newline: the choice, its predicted time, the alternatives, and the rows
+ * that the prediction is based on. */
 void auto_describe(const struct auto_job *job, const struct auto_choice *choice, char *text,
                    size_t size);
 
-/* psring predict: fits the model of cost to bench.csv, holds it against rows that were not fitted,
+/* psring predict: fits the model of cost to bench.csv, compares it with rows that were not fitted,
  * and predicts what was not measured. One process. See README.md. */
 
-/* Logs its errors. */
+/* Errors: logged. */
 enum status predict_command(struct config *config);
 
 #endif

@@ -31,8 +31,8 @@ enum status table_number(const struct table_reader *table, const char *name, dou
         return STATUS_OK;
     return FAIL(
         STATUS_INPUT,
-        "%s: line %zu: %s: found '%s', expected a number of %g at least; the row is broken: "
-        "take it out, or measure again",
+        "%s: line %zu: %s: found '%s', expected a number of at least %g; remove the row, or "
+        "measure again",
         table->path, table->line, name, text, least);
 }
 
@@ -49,7 +49,7 @@ enum status table_count(const struct table_reader *table, const char *name, int 
     return FAIL(
         STATUS_INPUT,
         "%s: line %zu: %s: found '%s', out of range: expected a whole number from %d to %d; "
-        "the row is broken: take it out, or measure again",
+        "remove the row, or measure again",
         table->path, table->line, name, table_field(table, name), least, most);
 }
 
@@ -59,11 +59,11 @@ enum status table_word(const struct table_reader *table, const char *name, char 
     if ((size_t)snprintf(into, size, "%s", text) < size)
         return STATUS_OK;
     return FAIL(STATUS_INPUT,
-                "%s: line %zu: %s: found '%s', expected at most %zu letters; take the row out",
+                "%s: line %zu: %s: found '%s', expected at most %zu characters; remove the row",
                 table->path, table->line, name, text, size - 1);
 }
 
-/* The caller frees. */
+/* The path of the file. The caller frees it. */
 static char *path_of_table(const char *path, const char *name)
 {
     struct stat found;
@@ -113,8 +113,8 @@ out:
 
 /* -------- a row ------------------------------------------------------------------------------- */
 
-/* The standard error of a median: from its own 95% interval where there is one, else from the
- * iterations between the fastest and the 95th percentile. */
+/* Reads the median and its standard error. The error comes from the median's 95% interval. Without
+ * one, it comes from the range between the fastest iteration and the 95th percentile. */
 static enum status read_times(const struct table_reader *table, struct predict_row *row)
 {
     enum status status;
@@ -134,7 +134,8 @@ out:
     return status;
 }
 
-/* The columns that say of what a row is: rows that differ in none of them are runs of one point. */
+/* The columns that identify a point: rows that agree in all columns without .differs are runs of
+ * one point. */
 static const struct row_column {
     const char *name;
     enum { WORD, COUNT, NUMBER } kind; /* char[PREDICT_WORD], int, double */
@@ -186,11 +187,10 @@ static enum status read_row(const struct table_reader *table, struct predict_row
     TRY(table_number(table, "wrong", 0, 0, &wrong));
     TRY(read_times(table, row));
     if (row->workers < 1 || row->median_s <= 0)
-        return FAIL(
-            STATUS_INPUT,
-            "%s: line %zu: workers or time_us_median is missing; the row is broken: take it "
-            "out, or measure again",
-            table->path, table->line);
+        return FAIL(STATUS_INPUT,
+                    "%s: line %zu: workers or time_us_median is missing; remove the row, or "
+                    "measure again",
+                    table->path, table->line);
     row->bytes = (uint64_t)bytes;
     row->wrong = (uint64_t)wrong;
 out:
@@ -252,15 +252,15 @@ static uint64_t bytes_of(const struct predict_row *row)
 
 typedef uint64_t number_of(const struct predict_row *row);
 
-/* How many different numbers below the row's own the rows that could be fitted have; *last: none is
- * above. */
+/* Counts the distinct numbers below the row's own, among rows that could be fitted. *last: no
+ * number is above. */
 static size_t place_of(const struct predict_rows *rows, const struct predict_row *row,
                        number_of *of, bool *last)
 {
     size_t place = 0;
     uint64_t below = 0;
     *last = true;
-    for (;;) { /* the next larger number than `below`, until the row's own */
+    for (;;) { /* find the next number above `below`, up to the row's own */
         uint64_t next = UINT64_MAX;
         for (size_t i = 0; i < rows->count; i++) {
             uint64_t n = of(&rows->rows[i]);
@@ -293,7 +293,7 @@ static enum status bad_condition(const char *spec, const char *condition)
                 spec, condition);
 }
 
-/* Of a condition: whether `row` meets it. *found: whether any did. */
+/* Marks a fitted row that meets a condition. *found: at least one row met it. */
 static void hold_out_if(struct predict_row *row, bool meets, bool *found)
 {
     *found = *found || meets;
@@ -307,8 +307,7 @@ static enum status found_any(const char *spec, const char *condition, bool found
         return STATUS_OK;
     return FAIL(
         STATUS_USAGE,
-        "--hold-out %s: found '%s', which no row has; expected what some rows have, auto or "
-        "none",
+        "--hold-out %s: found '%s', which no row has; expected values of some rows, auto or none",
         spec, condition);
 }
 
@@ -346,8 +345,9 @@ static enum status mark(struct predict_rows *rows, const char *spec, const char 
     return bad_condition(spec, condition);
 }
 
-/* Every second number of workers and size that lie between others; of workers only where that
- * leaves half of the rows: a sweep may have most of its sizes with one number of them. */
+/* Holds out every second number of workers and size that lies between others. Holds out numbers of
+ * workers only if half of the rows remain: in a sweep, most sizes may be measured with one number
+ * of workers. */
 static void hold_out_between(struct predict_rows *rows)
 {
     size_t usable = 0, of_workers = 0;
@@ -400,7 +400,8 @@ static bool is_same_point(const struct predict_row *a, const struct predict_row 
     return a->bytes == b->bytes;
 }
 
-/* The median of one field of `runs` rows, of those in which it is known (not 0); else 0. */
+/* The median of one field, over the `runs` rows in which it is known (not 0). 0 if no row knows it.
+ */
 static double median_of(const struct predict_row *const *points, size_t runs, size_t field,
                         double *scratch)
 {
@@ -414,7 +415,7 @@ static double median_of(const struct predict_row *const *points, size_t runs, si
     return known > 0 ? stats_median(scratch, known) : 0;
 }
 
-/* Of their times. */
+/* Standard deviation of the times. */
 static double deviation_of(const struct predict_row *const *points, size_t runs)
 {
     double mean = 0, squares = 0;
@@ -436,7 +437,7 @@ static struct predict_row joined(const struct predict_row *const *points, size_t
     row.cpu_busy = median_of(points, runs, offsetof(struct predict_row, cpu_busy), scratch);
     row.cpu_other = median_of(points, runs, offsetof(struct predict_row, cpu_other), scratch);
     double own = median_of(points, runs, offsetof(struct predict_row, noise_s), scratch);
-    /* Of two it is their mean; of more the median's error is sqrt(pi/2) of the mean's. */
+    /* The median of two is their mean. For more, its error is sqrt(pi/2) of the mean's. */
     row.noise_s = (runs > 2 ? 1.2533 : 1) * fmax(own, deviation) / sqrt((double)runs);
     row.run_spread = deviation / row.median_s;
     row.terms.rest_s = row.rest_s;
@@ -453,7 +454,7 @@ enum status predict_rows_join(struct predict_rows *rows)
     if (!points || !scratch || !taken)
         TRY(FAIL(STATUS_NO_MEMORY, "predict: no memory to join %zu rows", rows->count));
     for (size_t i = 0; i < rows->count;
-         i++) { /* what is kept lies below i, and no run of a later one */
+         i++) { /* kept rows end before i, so later runs are intact */
         size_t runs = 0;
         if (taken[i])
             continue;

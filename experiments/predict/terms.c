@@ -9,23 +9,26 @@ const char *const predict_term_names[PREDICT_TERMS] = {
     [TERM_CPU_MESSAGE] = "cpu_message_s", [TERM_CPU_BYTE] = "cpu_s_per_byte",
 };
 
-static const double order = 4; /* of the mean that stands for a maximum */
+static const double order = 4; /* exponent of the mean that approximates the maximum */
 
 const char *const predict_term_meanings[PREDICT_TERMS] = {
-    [TERM_LATENCY] = "a: seconds a message that others wait for, times the steps of the algorithm",
-    [TERM_LINK] = "1/B: seconds a byte of payload on the busiest link, each way",
-    [TERM_BURST] = "seconds that a link saves each operation, because it lets so much through at "
-                   "once before its rate holds; never more than the link's own time",
-    [TERM_FILL_BURST] = "the same, of what servers take in before they answer, or give out after",
+    [TERM_LATENCY] =
+        "a: seconds per message of a chain, times the sequential steps of the algorithm",
+    [TERM_LINK] = "1/B: seconds per byte of payload on the busiest link, each way",
+    [TERM_BURST] =
+        "seconds that a link saves per operation, because a burst passes before its rate "
+        "limit applies; at most the link term",
+    [TERM_FILL_BURST] =
+        "the same, for bytes that reach servers before they answer or leave them after",
     [TERM_REDUCE] = "g: seconds to add a byte of a contribution",
-    [TERM_MESSAGE] = "seconds of a processor a message that the busiest process sends",
-    [TERM_CPU_MESSAGE] = "seconds of all cores a message, of all processes where they share one "
-                         "machine, else of the busiest; beside the network's time, of which the "
-                         "longer one counts",
-    [TERM_CPU_BYTE] = "seconds of all cores a byte that is sent, likewise",
+    [TERM_MESSAGE] = "seconds of a processor per message of the busiest process",
+    [TERM_CPU_MESSAGE] = "seconds of all cores per message: of all processes if they share one "
+                         "machine, otherwise of the busiest; in parallel with the network, so the "
+                         "longer of both counts",
+    [TERM_CPU_BYTE] = "seconds of all cores per byte sent, likewise",
 };
 
-/* Bytes that the processors have to do with: of all processes, or of the one with the most. */
+/* Bytes sent by all processes, or by the busiest one. */
 static double cpu_bytes(const struct predict_shape *shape, const struct cost_shape *cost)
 {
     const struct cost_formula *formula = shape->backend->cost;
@@ -60,7 +63,7 @@ bool predict_terms_of(const struct predict_shape *shape, struct predict_terms *t
         return false;
     if (shape->backend->uses_servers) {
         struct cost_shape endless = cost;
-        endless.pipeline = (size_t)1 << 40; /* whose ends are nothing */
+        endless.pipeline = (size_t)1 << 40; /* no fill phase */
         double both_ways = cost_time_s(formula, &endless, &units[TERM_LINK]);
         terms->fill_bytes = fmax(terms->of[TERM_LINK] - both_ways, 0);
     }
@@ -90,15 +93,15 @@ struct predict_terms predict_seconds(const struct predict_terms *terms,
     seconds.of[TERM_BURST] = fmax(seconds.of[TERM_BURST], fill_s - seconds.of[TERM_LINK]);
     seconds.of[TERM_FILL_BURST] = fmax(seconds.of[TERM_FILL_BURST], -fill_s);
     if (terms->rest_s > 0) {
-        /* What servers answer with leaves by the other direction, which rests while they fill, too:
-           from one operation to the next no link carries more than its rate. */
+        /* Servers answer in the other direction, which is idle during the fill phase, too. From one
+         * operation to the next no link carries more than its rate. */
         double rested_s = terms->rest_s + predict_fill_s(terms, constants);
         seconds.of[TERM_BURST] = fmax(seconds.of[TERM_BURST], -rested_s);
     }
     return seconds;
 }
 
-/* Of the longer one, so that no power is out of range. */
+/* Scales by the longer part, so that no power overflows. */
 static double mean_of(double network, double processors)
 {
     double longer = fmax(network, processors), shorter = fmin(network, processors);

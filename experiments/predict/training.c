@@ -23,7 +23,7 @@ static enum status unknown_model(const char *model)
                 model);
 }
 
-/* A net of the zoo is built to ask for its layers. */
+/* The layers of a model of the zoo. Builds the net to ask for them. */
 static enum status zoo_layers(struct predict_step *step, const char *model)
 {
     enum status status;
@@ -36,7 +36,7 @@ static enum status zoo_layers(struct predict_step *step, const char *model)
     TRY(step->layers ? STATUS_OK : STATUS_NO_MEMORY);
     memcpy(step->layers, layers, step->layer_count * sizeof *layers);
     for (size_t l = 0; l < step->layer_count; l++)
-        step->layers[l].name = ""; /* the net's */
+        step->layers[l].name = ""; /* the net owned the name */
 out:
     net_free(&net);
     device_close(&device);
@@ -108,14 +108,14 @@ size_t predict_step_most(const struct predict_step *step)
 
 /* -------- a step ------------------------------------------------------------------------------ */
 
-/* Where simulated time stands. */
+/* The simulated time. */
 struct clock {
     const struct predict_step *step;
-    double now, free;     /* of computing; of the network, from when on it is idle */
+    double now, free;     /* now: of the computation; free: the network is idle from then on */
     double *ready, *done; /* (bucket_count) */
 };
 
-/* Before elements [first, end) are read. */
+/* Waits until elements [first, end) are averaged, before they are read. */
 static void need(struct clock *clock, size_t first, size_t end)
 {
     for (size_t b = 0; b < clock->step->bucket_count; b++) {
@@ -125,7 +125,7 @@ static void need(struct clock *clock, size_t first, size_t end)
     }
 }
 
-/* Gradients from `first` on are final. */
+/* Marks the buckets ready whose gradients, from `first` on, are final. */
 static void complete(struct clock *clock, size_t first, size_t *started)
 {
     while (*started < clock->step->bucket_count && first <= clock->step->buckets[*started].first)
@@ -147,7 +147,7 @@ static void pass(struct clock *clock, const struct net_layer *layer, double seco
     }
 }
 
-/* After the network has been idle for so long. */
+/* Travel time after the network was idle for `idle_s`. */
 static double travel_s(const struct predict_travel *travel, double idle_s)
 {
     double share = travel->rest_s > 0 ? fmin(idle_s / travel->rest_s, 1) : 1;
@@ -191,7 +191,7 @@ double predict_step_time(const struct predict_step *step, double compute_s,
 
 /* -------- a step ------------------------------------------------------------------------------ */
 
-/* Communication that takes `factor` times as long. `scaled` (bucket_count). */
+/* A step with communication that takes `factor` times as long. `scaled` (bucket_count). */
 static double scaled_step(const struct predict_step *step, double compute_s, double factor,
                           const struct predict_travel *travels, struct predict_travel *scaled,
                           double *scratch)
@@ -202,8 +202,7 @@ static double scaled_step(const struct predict_step *step, double compute_s, dou
     return predict_step_time(step, compute_s, scaled, true, scratch);
 }
 
-/* One bucket behind the other leaves links no time to rest but what they have while servers
- * fill. */
+/* The travel time of a bucket. Consecutive buckets leave the links idle only while servers fill. */
 static struct predict_travel travel_of(const struct predict_fit *fit,
                                        const struct predict_terms *terms)
 {
@@ -217,7 +216,7 @@ static struct predict_travel travel_of(const struct predict_fit *fit,
     return travel;
 }
 
-/* Of a step whose bucket b has terms[b]. STATUS_NO_MEMORY is logged. */
+/* A step in which bucket b has terms[b]. STATUS_NO_MEMORY is logged. */
 static enum status buckets_step(const struct predict_fit *fit, const struct predict_step *step,
                                 const struct predict_terms *terms, double compute_s,
                                 struct predict_interval *seconds)
@@ -237,7 +236,8 @@ static enum status buckets_step(const struct predict_fit *fit, const struct pred
         for (int t = 0; t < PREDICT_TERMS; t++)
             all.of[t] += terms[b].of[t];
     }
-    all.of[TERM_BURST] = fmax(all.of[TERM_BURST], -1); /* one behind the other: the first one's */
+    all.of[TERM_BURST] =
+        fmax(all.of[TERM_BURST], -1); /* consecutive buckets: only the first has a burst */
     struct predict_interval sum = predict_time(fit, &all);
     double low = sum.seconds > 0 ? sum.low / sum.seconds : 1;
     double high = sum.seconds > 0 && predict_has_interval(sum) ? sum.high / sum.seconds : 1;
@@ -284,7 +284,7 @@ static void print_way(FILE *out, const struct predict_way *way,
                       const char *outside)
 {
     char words[32], between[PREDICT_INTERVAL_BYTES];
-    double images = training->batch * cluster->workers; /* a step */
+    double images = training->batch * cluster->workers; /* per step */
     double epoch_s = training->images / images * step.seconds;
     predict_way_words(way, words, sizeof words);
     fprintf(out, "%-20s %10.2f  %s %10.2f %10.1f %7.1f%% %10.4g %10.4g%s%s%s\n", words,

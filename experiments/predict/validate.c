@@ -16,7 +16,7 @@
 static const char *const use_names[] = {
     [PREDICT_FIT] = "fitted", [PREDICT_HOLD_OUT] = "held-out", [PREDICT_NOT_USED] = "not-used"};
 
-/* NULL: no fitted model describes it. */
+/* The fitted model of a row, or NULL. */
 static const struct predict_model *model_of(const struct predict_models *models,
                                             const struct predict_row *row)
 {
@@ -69,7 +69,7 @@ void predict_print_constants(FILE *out, const struct predict_model *model)
     const struct predict_fit *fit = &model->fit;
     double b = fit->constants.of[TERM_LINK];
     fprintf(out, "\n%s over %s: %zu rows fitted%s, %zu held out\n", model->transport,
-            model->network, model->fitted, model->pooled ? " with the other transports' help" : "",
+            model->network, model->fitted, model->pooled ? " with help from other transports" : "",
             model->held_out);
     if (fit->error_count == 0) {
         fprintf(out, "  not fitted: a fit needs %d rows\n",
@@ -81,16 +81,14 @@ void predict_print_constants(FILE *out, const struct predict_model *model)
             " to %" PRIu64 " bytes\n",
             model->workers.least, model->workers.most, model->servers.least, model->servers.most,
             model->bytes.least, model->bytes.most);
-    print_constant(out, "a, a message others wait for", 1e6, "us", fit, TERM_LATENCY);
+    print_constant(out, "a, latency of a message", 1e6, "us", fit, TERM_LATENCY);
     if (b > 0)
         fprintf(out, "  %-34s %9.4g   [%.4g, %.4g] MB/s\n", "B, a link, each way", 1e-6 / b,
                 1e-6 / fit->high.of[TERM_LINK], 1e-6 / fit->low.of[TERM_LINK]);
     else
-        fprintf(out,
-                "  B, a link, each way                not to be told: processors took longer\n");
-    print_constant(out, "let through at once by a link", 1e-3 / (b > 0 ? b : 1), "KB", fit,
-                   TERM_BURST);
-    print_constant(out, "the same, of servers' first and last", 1e-3 / (b > 0 ? b : 1), "KB", fit,
+        fprintf(out, "  B, a link, each way                unknown: processors took longer\n");
+    print_constant(out, "burst of a link", 1e-3 / (b > 0 ? b : 1), "KB", fit, TERM_BURST);
+    print_constant(out, "fill burst of servers", 1e-3 / (b > 0 ? b : 1), "KB", fit,
                    TERM_FILL_BURST);
     print_constant(out, "g, adding", 1e9, "s/GB", fit, TERM_REDUCE);
     print_constant(out, "a message, in the busiest process", 1e6, "us", fit, TERM_MESSAGE);
@@ -141,20 +139,22 @@ static void print_score(FILE *out, const char *name, const struct predict_score 
         fprintf(out, "no intervals: fewer than 19 errors\n");
 }
 
-/* As the tables mark a row: its time tells of the scheduler, too. */
+/* Whether the processors limited the row, as the tables mark it. The time of such a row includes
+ * the scheduler. */
 static bool is_cpu_limited(const struct predict_row *row)
 {
     const enum state state = predict_row_state(row);
     return state == STATE_LIMITED || state == STATE_DISTURBED;
 }
 
-/* MPI_Allreduce apart: what its algorithms send is not known. */
+/* Whether the row is of MPI_Allreduce. It is scored separately, because the messages of its
+ * algorithms are unknown. */
 static bool is_library(const struct predict_row *row)
 {
     return strcmp(row->transport, "none") == 0;
 }
 
-/* What no model can know: how far runs of one point are from each other. */
+/* Prints how far runs of one point differ, which is the lower limit for the error of any model. */
 static void print_runs(FILE *out, const struct predict_models *models,
                        const struct predict_rows *rows)
 {
@@ -182,11 +182,11 @@ static void print_runs(FILE *out, const struct predict_models *models,
             worst->workers, worst->bytes, worst->transport);
 }
 
-/* How many rows are not used, for each of the reasons. */
+/* Prints the number of unused rows for each reason. */
 static void print_not_used(FILE *out, const struct predict_models *models,
                            const struct predict_rows *rows)
 {
-    static const char unfitted[] = "too few like it were fitted";
+    static const char unfitted[] = "too few similar rows were fitted";
     const char *reasons[PREDICT_REASONS_MOST];
     size_t counts[PREDICT_REASONS_MOST] = {0}, known = 0;
     for (size_t i = 0; i < rows->count; i++) {
@@ -212,7 +212,8 @@ void predict_print_beside(FILE *out, const struct predict_models *models,
 {
     static const char *const names[2][2] = {{"fitted", "fitted, MPI_Allreduce"},
                                             {"held out", "held out, MPI_Allreduce"}};
-    struct predict_score scores[2][2] = {0}, limited[2] = {0}; /* held out, by links and CPUs */
+    struct predict_score scores[2][2] = {0},
+                         limited[2] = {0}; /* held out: limited by links, by CPUs */
     fprintf(out, "\n%-22s %-10s %3s %10s %10s %10s  %s\n", "", "over", "W", "bytes", "measured",
             "predicted", "ms, with 95% interval");
     for (size_t i = 0; i < rows->count; i++) {
@@ -302,27 +303,27 @@ out:
 
 /* -------- a case ------------------------------------------------------------------------------ */
 
-/* A way that was measured, once or more often. */
+/* A measured way of a case, with one row or several. */
 struct candidate {
-    const struct predict_row *row; /* the first */
-    double predicted_s, sum_log;   /* of the measured seconds */
+    const struct predict_row *row; /* its first row */
+    double predicted_s, sum_log;   /* sum over runs of log(measured seconds) */
     int runs;
 };
 
 struct candidates {
-    struct candidate *list; /* room for all rows */
+    struct candidate *list; /* space for all rows */
     size_t count;
-    bool other_use; /* one of them has another use than is asked for */
+    bool other_use; /* a candidate has another use than the requested one */
 };
 
-/* Workers', and those of servers beside them. */
+/* Machines of the workers and of the servers outside workers. */
 static int machines_of(const struct predict_row *row)
 {
     bool beside = strcmp(row->placement, "dedicated") == 0 || strcmp(row->placement, "mixed") == 0;
     return row->workers + (beside ? row->servers : 0);
 }
 
-/* Something that psring can be told to do, and that a model describes. */
+/* Whether psring can choose the way of this row, and a fitted model describes it. */
 static bool is_candidate(const struct predict_models *models, const struct predict_row *row)
 {
     return row->model_index >= 0 && models->models[row->model_index].fit.error_count > 0 &&
@@ -359,8 +360,8 @@ static void add_candidate(struct candidates *candidates, const struct predict_mo
     c->runs += row->runs;
 }
 
-/* Those of the case that has row `first` with the most machines. false: an earlier row has had it.
- */
+/* Collects the candidates of the case in which row `first` uses the most machines. Returns false if
+ * an earlier row has the same case. */
 static bool collect(struct candidates *candidates, const struct predict_models *models,
                     const struct predict_rows *rows, size_t first, enum predict_use use)
 {
@@ -385,7 +386,7 @@ static double measured(const struct candidate *candidate)
     return exp(candidate->sum_log / candidate->runs);
 }
 
-/* false: there is nothing to choose from. */
+/* Chooses by predicted time. Returns false if there is nothing to choose from. */
 static bool decide(const struct candidates *candidates, const char *backend,
                    struct predict_decision *decision)
 {
@@ -505,7 +506,7 @@ enum status predict_print_regret(FILE *out, struct predict_models *models,
 {
     enum status status;
     struct predict_held_out fitted;
-    fprintf(out, "\nThe fastest by the model beside the fastest measured, by network, workers, "
+    fprintf(out, "\nChosen by the model, compared with the fastest measured, by network, workers, "
                  "machines and size:\n");
     TRY(print_use(out, "held out", models, rows, PREDICT_HOLD_OUT, &models->choice));
     TRY(print_use(out, "fitted", models, rows, PREDICT_FIT, &fitted));
@@ -515,9 +516,9 @@ out:
 
 /* -------- a row ------------------------------------------------------------------------------- */
 
-/* A row of train.csv that a model describes. */
+/* A row of train.csv described by a model. */
 struct step_row {
-    char network[PREDICT_WORD], trains[PREDICT_WORD]; /* trains: the model that is trained */
+    char network[PREDICT_WORD], trains[PREDICT_WORD]; /* trains: name of the trained model */
     const struct predict_model *model;
     struct predict_cluster cluster;
     struct predict_way way;
@@ -530,24 +531,25 @@ struct trained {
     const struct predict_models *models;
     struct step_row *rows;
     size_t count, room, not_used;
-    size_t measured; /* rows, of which these are medians */
+    size_t measured; /* rows read; `rows` holds medians of them */
 };
 
-/* "paced:MS"; 0: another kind. */
+/* Seconds of "paced:MS"; 0 for another kind. */
 static double paced_s(const char *text)
 {
     return strncmp(text, "paced:", 6) == 0 ? strtod(text + 6, NULL) * 1e-3 : 0;
 }
 
-/* How far the fitted rate is from that one. */
+/* Distance of the fitted rate from `bytes_per_s`. */
 static double off(const struct predict_model *model, double bytes_per_s)
 {
     double fitted = model->nominal_bytes_per_s;
     return fitted > 0 ? fabs(log(fitted / bytes_per_s)) : (double)INFINITY;
 }
 
-/* The model of a row's network and transport; else that of a virtual cluster of the nearest rate,
- * of which `cluster` says then, so that predict_model_on makes it this one's. */
+/* The model of a row's network and transport. If there is none, the model of the virtual cluster
+ * with the nearest rate; `cluster` then has the row's rate, and predict_model_on scales the model
+ * to it. */
 static const struct predict_model *find_model(const struct trained *trained,
                                               const struct table_reader *table,
                                               double nominal_bytes_per_s,
@@ -644,7 +646,7 @@ static bool is_same_point(const struct step_row *a, const struct step_row *b)
            fabs(a->compute_s - b->compute_s) < 1e-9;
 }
 
-/* Into the first run of each point, in their order. */
+/* Joins the runs of each point into its first row; the order is kept. */
 static enum status join_runs(struct trained *trained)
 {
     size_t kept = 0;
@@ -653,7 +655,8 @@ static enum status join_runs(struct trained *trained)
     if (!seconds)
         return FAIL(STATUS_NO_MEMORY, "predict: no memory to join %zu rows of steps",
                     trained->count);
-    while (kept < trained->count) { /* runs of this point: out of the rest, which closes up */
+    while (kept < trained->count) { /* take the runs of this point out of the remaining rows, and
+                                       close the gaps */
         struct step_row *row = &trained->rows[kept++];
         size_t runs = 0, rest = kept;
         seconds[runs++] = row->step_s;
@@ -670,7 +673,7 @@ static enum status join_runs(struct trained *trained)
     return STATUS_OK;
 }
 
-/* -------- beside what is predicted ------------------------------------------------------------ */
+/* -------- compared with predictions ----------------------------------------------------------- */
 
 static enum status print_step_row(FILE *out, struct trained *trained, const struct step_row *row,
                                   struct predict_score *score)
@@ -734,8 +737,7 @@ enum status predict_print_trained(FILE *out, const struct predict_models *models
                 score.rows, medians, 100 * predict_score_mean(&score), 100 * score.worst,
                 score.within, trained.not_used);
     else
-        fprintf(out,
-                "steps: no row of several workers that a fitted model describes; %zu not used\n",
+        fprintf(out, "steps: no row with several workers and a fitted model; %zu not used\n",
                 trained.not_used);
 out:
     free(trained.rows);

@@ -196,14 +196,14 @@ Test(auto, says_what_it_rests_on)
     auto_describe(&job, &choice, text, sizeof text);
     cr_expect(strstr(text, "16777216 bytes: ps colocated 32 over tcp, predicted to take "), "%s",
               text);
-    cr_expect(strstr(text, "; next is ") && strstr(text, "(their intervals touch)"), "%s", text);
-    cr_expect(strstr(text, "; rests on 50 rows over net and tcp; outside of what was fitted: 4 "
+    cr_expect(strstr(text, "; next is ") && strstr(text, "(their intervals overlap)"), "%s", text);
+    cr_expect(strstr(text, "; based on 50 rows over net and tcp; outside of what was fitted: 4 "
                            "times the most workers fitted (8)"),
               "%s", text);
     job.transports = 1u << TRANSPORT_MPI;
     choice = choice_of(&job, 0);
     auto_describe(&job, &choice, text, sizeof text);
-    cr_expect(strstr(text, "the nearest to mpi, of which none were fitted"), "%s", text);
+    cr_expect(strstr(text, "the nearest model for mpi, which has no fitted rows"), "%s", text);
 }
 
 Test(auto, refuses_a_network_that_was_not_fitted)
@@ -215,7 +215,7 @@ Test(auto, refuses_a_network_that_was_not_fitted)
     const struct predict_models models = {.models = list, .count = 2};
     job.network = "elsewhere";
     assert_refused(auto_choose_way(&models, &job, &choice), STATUS_USAGE,
-                   "knows no transport over the network elsewhere, only over net");
+                   "no transport was fitted for the network elsewhere, only for net");
     job.network = "net";
     job.model = "alexnet";
     assert_refused(auto_choose_way(&models, &job, &choice), STATUS_USAGE, "no such model");

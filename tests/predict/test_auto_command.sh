@@ -32,7 +32,7 @@ run() # RANKS COMMAND... [: -n RANKS COMMAND...]
 
 # Two sizes: a line each, and a row each of what was chosen.
 run 4 "$psring" bench "${auto[@]}" --sizes 64,4194304 -n 2 -w 1 --probe off --csv rows.csv
-(($(grep -c '^# auto: [0-9]* bytes: .* over tcp, predicted to take .*; rests on 40 rows over net and tcp' out) == 2)) ||
+(($(grep -c '^# auto: [0-9]* bytes: .* over tcp, predicted to take .*; based on 40 rows over net and tcp' out) == 2)) ||
     fail "two sizes: $(grep auto out)"
 mapfile -t said < <(sed -n 's/^# auto: \([0-9]*\) bytes: \([a-z]*\).* over \([a-z]*\), predicted.*/\2,\3,\1/p' out)
 mapfile -t rows < <(awk -F, 'NR > 1 { print $1 "," $2 "," $8 }' rows.csv)
@@ -61,12 +61,12 @@ chosen=$(sed -n 's/^auto: \([a-z]*\).* over \([a-z]*\) in .*, predicted.*/\1,\2/
 mkdir data
 "$make_dataset" data 64 32 >/dev/null
 run 2 "$psring" train "${auto[@]}" --data data --steps 2 --model mlp
-grep -q '^auto: .* ms a step beside computing \[.*; outside of what was fitted: below the fewest workers fitted (4)' out || fail "two workers: $(cat out)"
+grep -q '^auto: .* ms a step (communication only) \[.*; outside of what was fitted: below the fewest workers fitted (4)' out || fail "two workers: $(cat out)"
 
 # Without MPI nothing can go over it, fitted or not.
 sed 's/"tcp"/"mpi"/' model.json >mpi.json
 ranks 3 bench --backend auto --cost-model mpi.json --network net --sizes 4096 -n 2 -w 1 --probe off || fail "by rendezvous: $(cat rank.0)"
-grep -q '^# auto: 4096 bytes: .* over tcp, .* over net and mpi, the nearest to tcp, of which none were fitted' rank.0 ||
+grep -q '^# auto: 4096 bytes: .* over tcp, .* over net and mpi, the nearest model for tcp, which has no fitted rows' rank.0 ||
     fail "by rendezvous: $(grep auto rank.0)"
 
 "$psring" bench "${auto[@]}" --sizes 64 -n 2 >out || fail "one rank: $(cat out)"
@@ -85,5 +85,5 @@ refused 'by which model?' --backend auto
 refused 'only --backend auto goes by it' --backend ring --cost-model model.json
 refused 'No such file' --backend auto --cost-model nowhere.json --network net
 refused 'expected a model.json' --backend auto --cost-model bench.csv --network net
-refused 'knows no transport over the network loopback, only over net' --backend auto --cost-model model.json
+refused 'no transport was fitted for the network loopback, only for net' --backend auto --cost-model model.json
 refused 'leaves no worker' "${auto[@]}" --servers 2

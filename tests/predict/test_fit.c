@@ -348,11 +348,11 @@ Test(fit, leaves_out_what_tells_nothing)
         cr_expect(i == 3 || (rows[i].use == PREDICT_NOT_USED && rows[i].why), "row %d", i);
     cr_expect(rows[7].use == PREDICT_FIT && !rows[7].why);
     cr_expect(rows[8].use == PREDICT_NOT_USED);
-    cr_expect_str_eq(rows[8].why, "its links are not alike");
+    cr_expect_str_eq(rows[8].why, "its links have different rates");
     cr_expect_str_eq(rows[0].why, "the machine was busy with other work");
     cr_expect(rows[9].use == PREDICT_NOT_USED && rows[10].use == PREDICT_NOT_USED);
     cr_expect_str_eq(rows[9].why, "NCCL's algorithm is not known");
-    cr_expect_str_eq(rows[10].why, "NCCL went by another algorithm than the ring");
+    cr_expect_str_eq(rows[10].why, "NCCL used another algorithm than the ring");
     predict_models_free(&models);
     predict_rows_free(&sweep.rows);
 }

@@ -206,7 +206,7 @@ Test(predict, a_forecast_claims_what_it_compared)
     cr_expect_eq(count_of(text, "  fastest"), 0, "%s", text);
     cr_expect_geq(count_of(text, "among the fastest (intervals overlap)"), 2, "%s", text);
     cr_expect(strstr(text, "numbers of servers compared at 1 to 8: "), "%s", text);
-    cr_expect(strstr(text, "not told apart at "), "%s", text);
+    cr_expect(strstr(text, "undecided at "), "%s", text);
 
     model->fit.error_count = 18;
     text = forecast(model, &cluster, 16 << 20);

@@ -75,7 +75,7 @@ awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
     $at["network"] ~ "^simulated:net/(tcp|zmq)/flat$" && $at["backend"] == "ring" && $at["workers"] == 4 { printf "%s %.0f ", $at["network"], $at["time_us_median"] / 1e3 }
     END { print NR }' "$out/simulate.csv" | grep -q '^simulated:net/tcp/flat 150 simulated:net/zmq/flat 294 ' || fail "times are not those of the fitted links"
 sed 's/"workers"/"labourers"/' "$folder/model.json" >"$folder/other.json"
-ends 2 "a model in it is not whole; expected a model.json of this version" --quick --cost-model "$folder/other.json"
+ends 2 "a model is incomplete; expected a model.json of this version" --quick --cost-model "$folder/other.json"
 (($(grep -vc '^ *$' "$folder/log") == 1)) || fail "more than one message of a model.json that is none:"
 
 # What was measured in a virtual cluster of 200 Mbit/s on an idle machine, and what must be left out: rows of loopback, which say
