@@ -7,17 +7,17 @@
 
 enum { ROUNDS_EACH = 12, ROUNDS_MOST = 1024 };
 
-/* So much later than the others the last one enters: they are all inside by then. */
+/* Delay of the late rank. All other ranks have entered by then. */
 #define LATE_NS (NS_PER_MS / 2)
 
-/* Between two clocks, at most, of what is measured: quartz is good to 50. */
+/* Largest drift between two clocks. Quartz is accurate to 50 ppm. */
 enum { DRIFT_PPM = 100 };
 
 struct bounds {
     int64_t least, most;
 };
 
-/* What rank 0 and another have seen of each other narrows the bounds. */
+/* Narrows the bounds with the passages of rank 0 and another rank. */
 static void narrow(struct bounds *bounds, const struct clock_passage *first,
                    const struct clock_passage *other, size_t rounds)
 {
@@ -43,7 +43,7 @@ struct clock_offset clock_offset_of(const struct clock_passage *all, const int *
     int64_t at_ns = begin_ns + (end_ns - begin_ns) / 2;
     if (machines[own] == machines[0] && alone.least <= 0 && alone.most >= 0)
         return (struct clock_offset){.at_ns = at_ns};
-    /* Bounds of different rounds may exclude each other by what the clocks drift meanwhile. */
+    /* Bounds of different rounds may contradict each other by the drift between them. */
     int64_t drift_ns = (end_ns - begin_ns) * DRIFT_PPM / 1000000;
     const struct bounds *best = shared.least - shared.most <= drift_ns ? &shared : &alone;
     int64_t between_ns = best->most - best->least;

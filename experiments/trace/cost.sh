@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# cost.sh [OPTION...] [-- OPTION-OF-TRAIN...]: how much slower is a training that records its timeline?
+# cost.sh [OPTION...] [-- OPTION-OF-TRAIN...]: measures how much a timeline slows a training.
 #
-# Trains with and without --timeline by turns, as only a ratio within one pair means something on a machine that
-# others use, on this machine, over loopback. Prints the median step of each run, and at the end the median of the
-# pairs' ratios with its 95% interval, and whether that can tell 1% from nothing: two trainings alike differ by a few
-# per cent, so it takes many pairs, which are short (60 take some ten minutes).
+# Trains alternately with and without --timeline, on this machine, over loopback. On a machine that other processes use,
+# only the ratio within one pair means something. Prints the median step of each run. At the end it prints the median of
+# the pairs' ratios with its 95% interval, and whether the pairs can tell 1% from 0. Two equal trainings differ by a few
+# per cent, so this needs many short pairs (60 take about ten minutes).
 # Options of train, for example --backend ps, replace: --backend ring --steps 40 --batch 32.
 #
-#   --pairs N        turns (default 60)
+#   --pairs N        pairs of trainings (default 60)
 #   --workers N      ranks (default 2)
-#   --data DIR       MNIST (else PSRING_DATA)
+#   --data DIR       MNIST (default: PSRING_DATA)
 #   --program FILE   (default build/psring)
 set -euo pipefail
 export LC_ALL=C
@@ -35,7 +35,7 @@ while (($#)); do
 done
 [[ $pairs =~ ^[1-9][0-9]{0,3}$ && $workers =~ ^[1-9][0-9]{0,2}$ ]] ||
     die "--pairs '$pairs' --workers '$workers': expected numbers from 1" 2
-[[ -x $program && ! -d $program ]] || die "--program '$program' is no program; build psring first" 2
+[[ -x $program && ! -d $program ]] || die "--program '$program': not a program; build psring first" 2
 [[ $data ]] || die "no data set: give --data DIR, or set PSRING_DATA" 2
 
 # shellcheck disable=SC2317  # called by a trap
@@ -54,7 +54,7 @@ trap 'exit 129' HUP
 root=()
 ((EUID != 0)) || root=(--allow-run-as-root)
 
-# train OPTION...: $step_ms becomes the median step, in ms.
+# train OPTION...: sets $step_ms to the median step, in ms.
 train()
 {
     rm -f "$folder/row.csv"
@@ -87,12 +87,12 @@ awk '{ print $NF }' "$folder/ratios" | sort -n | awk '
         most = ratio[(low > 0) ? high : NR]
         printf "with a timeline a step takes %.4f times as long (median of %d pairs; %.4f to %.4f)\n", middle, NR, least, most
         if (low < 1)
-            print "so few pairs have no 95% interval: the two numbers are the least and the largest ratio"
+            print "too few pairs for a 95% interval: the two numbers are the smallest and the largest ratio"
         else if (most <= 1.01)
-            print "it costs 1% at most"
+            print "it costs at most 1%"
         else if (least > 1.01)
             print "it costs more than 1%"
         else
-            printf "whether it costs more than 1%% these pairs cannot tell; about %.0f would\n",
+            printf "these pairs cannot tell whether it costs more than 1%%; about %.0f pairs would\n",
                 NR * ((most - least) / 0.01) ^ 2 + 0.5
     }'

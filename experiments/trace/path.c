@@ -9,7 +9,7 @@
 #include "common/base/util.h"
 #include "experiments/trace/trace.h"
 
-/* Goes backwards in time: at which thread it is, and when. */
+/* A walk backwards in time: the current thread and time. */
 struct walk {
     const struct trace_file *file;
     struct trace_path *path;
@@ -19,15 +19,15 @@ struct walk {
     enum status status;
 };
 
-/* What a thread was in just before a moment. */
+/* The state of a thread just before a moment. */
 struct moment {
     const struct trace_range *in; /* the innermost range; NULL: none */
-    int64_t since_ns;             /* since when it has been in nothing that is nested in it */
+    int64_t since_ns;             /* end of the last nested range, or begin of `in` */
 };
 
 /* -------- looking things up ------------------------------------------------------------------- */
 
-/* How many of the ranges of a row, from *first on, begin before `ns`. */
+/* Counts the ranges of a row, from *first on, that begin before `ns`. */
 static size_t begun_before(const struct trace_file *file, int rank, int row, int64_t ns,
                            size_t *first)
 {
@@ -59,8 +59,8 @@ static struct moment look(const struct trace_file *file, int rank, int row, int6
     return moment;
 }
 
-/* The last averaging of a bucket (-1: of any) that a thread of this rank had begun before, or
- * (`ended`) ended at `ns`. */
+/* The last averaging of a bucket (-1: any) on this rank that began before `ns`; with `ended`, that
+ * ended by `ns`. */
 static const struct trace_range *last_allreduce(const struct trace_file *file, int rank, int bucket,
                                                 bool ended, int64_t ns)
 {
@@ -80,14 +80,14 @@ static const struct trace_range *last_allreduce(const struct trace_file *file, i
     return found;
 }
 
-/* When the averaging of a bucket was last asked for before `ns`. */
+/* The last time before `ns` at which the averaging of a bucket was requested. */
 static int64_t asked_for(const struct trace_file *file, int rank, int bucket, int64_t ns)
 {
     size_t first, count = begun_before(file, rank, TRACE_ROW_BUCKET + bucket, ns + 1, &first);
     return count > 0 ? file->ranges[first + count - 1].begin_ns : INT64_MIN;
 }
 
-/* The thread that trains: that of its last step. */
+/* The row of the training thread: the one with a step. */
 static int training_row(const struct trace_file *file, int rank, int64_t ns)
 {
     for (int row = 1; row < TRACE_ROW_BUCKET; row++) {
@@ -100,7 +100,7 @@ static int training_row(const struct trace_file *file, int rank, int64_t ns)
     return -1;
 }
 
-/* The last message that came to the thread between the two times; NULL: none. */
+/* The last message that the current thread received between `from_ns` and now, or NULL. */
 static const struct trace_message *last_message(const struct walk *walk, int64_t from_ns)
 {
     const struct trace_file *file = walk->file;
@@ -148,7 +148,7 @@ static void add_stretch(struct walk *walk, struct trace_stretch stretch)
     path->stretches[path->count++] = stretch;
 }
 
-/* The thread's own time since `from_ns`. */
+/* Adds the time since `from_ns` to the current thread and moves there. */
 static void stay(struct walk *walk, enum trace_place place, const struct trace_range *in,
                  int64_t from_ns)
 {
@@ -174,7 +174,7 @@ static void go_to(struct walk *walk, int rank, int row, int64_t ns)
     walk->now_ns = ns;
 }
 
-/* The step waits for a bucket: for its averaging, if that ended meanwhile. */
+/* The step waits for a bucket. Moves to its averaging, if that ended during the wait. */
 static void leave_exposed(struct walk *walk, const struct trace_range *in, int64_t since_ns)
 {
     const struct trace_range *averaged =
@@ -188,7 +188,8 @@ static void leave_exposed(struct walk *walk, const struct trace_range *in, int64
     walk->row = row;
 }
 
-/* The begin of a bucket's averaging: it was asked for, or what was averaged before had to end. */
+/* Leaves a bucket's averaging at its begin. Moves to the request for it, or stays on the thread if
+ * the previous averaging ended later. */
 static void leave_allreduce(struct walk *walk, const struct trace_range *in)
 {
     int row = training_row(walk->file, walk->rank, in->end_ns);
@@ -205,7 +206,7 @@ static void leave_allreduce(struct walk *walk, const struct trace_range *in)
     walk->row = row;
 }
 
-/* Of the step of the algorithm and the bucket that a range is in. */
+/* Finds the bucket and the step of the algorithm that a range belongs to. */
 static void find_purpose(const struct trace_file *file, const struct trace_range *in,
                          struct trace_stretch *stretch)
 {
@@ -219,8 +220,9 @@ static void find_purpose(const struct trace_file *file, const struct trace_range
     }
 }
 
-/* What came was on its link for as long as it was waited for. If it had been sent before that, the
- * path goes on with what kept this rank from waiting; else with who sent it. */
+/* Leaves a wait for a message. The time on its link counts only during the wait. If the message was
+ * sent during the wait, the path continues with its sender. If it was sent before, the path
+ * continues with the activity that delayed this rank. */
 static void leave_wait(struct walk *walk, const struct trace_range *in, int64_t since_ns)
 {
     const struct trace_message *message = last_message(walk, in->begin_ns);
@@ -244,7 +246,7 @@ static void leave_wait(struct walk *walk, const struct trace_range *in, int64_t 
         walk->now_ns = in->begin_ns;
 }
 
-/* Another rank of the host had to come so far, unless it waits, too. */
+/* Leaves a wait for another rank of the host. Moves to that rank, unless it waits, too. */
 static void leave_wait_host(struct walk *walk, const struct trace_range *in, int64_t since_ns)
 {
     const struct trace_range *there =
@@ -266,7 +268,7 @@ static void step_back(struct walk *walk)
         stay(walk, TRACE_PLACE_OTHER, NULL, moment.since_ns);
         return;
     }
-    /* What a thread does in a range of such a kind; another one is something else. */
+    /* The place of each kind of range. Other kinds have their own function below. */
     static const enum trace_place places[RANGE_KINDS] = {
         [RANGE_STEP] = TRACE_PLACE_OTHER,    [RANGE_COMPUTE] = TRACE_PLACE_COMPUTE,
         [RANGE_DATA] = TRACE_PLACE_DATA,     [RANGE_OPTIMIZER] = TRACE_PLACE_OPTIMIZER,
@@ -292,7 +294,7 @@ static void step_back(struct walk *walk)
 
 enum status trace_path_find(const struct trace_file *file, size_t at, struct trace_path *path)
 {
-    enum { STEPS_MOST = 10000000 }; /* each goes back in time, or to another thread */
+    enum { STEPS_MOST = 10000000 }; /* each step goes back in time or to another thread */
     const struct trace_range *whole = &file->ranges[at];
     struct walk walk = {.file = file,
                         .path = path,
@@ -329,14 +331,14 @@ static void describe(const struct trace_stretch *stretch, char *text, size_t siz
     static const char *const does[TRACE_PLACES] = {
         [TRACE_PLACE_DATA] = "gets its batch",
         [TRACE_PLACE_OPTIMIZER] = "updates its parameters",
-        [TRACE_PLACE_WAKE] = "goes on to another thread",
-        [TRACE_PLACE_ADD] = "adds up, sends, copies",
-        [TRACE_PLACE_SENDS] = "waits until its sends are gone",
+        [TRACE_PLACE_WAKE] = "continues in another thread",
+        [TRACE_PLACE_ADD] = "adds, sends, copies",
+        [TRACE_PLACE_SENDS] = "waits for its sends",
         [TRACE_PLACE_OTHER] = "does something else",
     };
     struct line line = line_in(text, size);
     if (stretch->place == TRACE_PLACE_SERVER) {
-        line_add(&line, "the server of rank %d adds up and answers", stretch->rank);
+        line_add(&line, "the server of rank %d adds and answers", stretch->rank);
         return;
     }
     if (stretch->place == TRACE_PLACE_COMPUTE) {
@@ -379,16 +381,16 @@ static bool same_line(const struct trace_stretch *one, const struct trace_stretc
            one->bucket == two->bucket && one->step == two->step;
 }
 
-/* What a path is in without a break: one computation, or an averaging, whose pieces go to and fro
- * between ranks: each way is a line. */
+/* A contiguous part of a path: one computation, or one averaging. The pieces of an averaging
+ * alternate between ranks; each direction gets one line. */
 struct passage {
     struct {
-        struct trace_stretch whole; /* from the first one's begin to the last one's end */
+        struct trace_stretch whole; /* from the first begin to the last end */
         int64_t ns;
         size_t times;
     } lines[64];
     size_t count;
-    int64_t short_ns, left_out_ns; /* what takes less is left out, and counted */
+    int64_t short_ns, left_out_ns; /* shorter lines are left out and counted */
     size_t left_out;
 };
 
@@ -412,7 +414,7 @@ static void print_passage(const struct trace_step *step, struct passage *passage
     passage->count = 0;
 }
 
-/* As one more of a line that is there; false: there is none. */
+/* Adds a stretch to an existing line. Returns false if there is none. */
 static bool joins(struct passage *passage, const struct trace_stretch *stretch)
 {
     size_t i = 0;
@@ -422,7 +424,7 @@ static bool joins(struct passage *passage, const struct trace_stretch *stretch)
         return false;
     struct trace_stretch *whole = &passage->lines[i].whole;
     int64_t ns = stretch->end_ns - stretch->begin_ns;
-    bool goes_on = stretch->place == TRACE_PLACE_COMPUTE; /* but for a moment */
+    bool goes_on = stretch->place == TRACE_PLACE_COMPUTE; /* apart from short interruptions */
     passage->lines[i].ns = goes_on ? stretch->end_ns - whole->begin_ns : passage->lines[i].ns + ns;
     passage->lines[i].times++;
     whole->end_ns = stretch->end_ns;
@@ -459,7 +461,7 @@ static void print_path(const struct trace_step *step, const struct trace_path *p
                passage.left_out);
 }
 
-/* One thing that paths go through: a rank's computation, a link, ... */
+/* One kind of stretch: the computation of a rank, a link, ... */
 struct share {
     enum trace_place place;
     int rank, peer;
@@ -472,7 +474,7 @@ static int compare_shares(const void *a, const void *b)
     return (one->ns < two->ns) - (one->ns > two->ns);
 }
 
-/* `shares` has room for all kinds; returns how many there are now. */
+/* Adds a path to the shares. `shares` has space for `most` kinds. Returns the new number. */
 static size_t add_path(struct share *shares, size_t count, size_t most,
                        const struct trace_path *path)
 {
@@ -491,7 +493,7 @@ static size_t add_path(struct share *shares, size_t count, size_t most,
     return count;
 }
 
-/* `warms`: the first of them is the run's first, and not among the shares. */
+/* Prints the shares. `warms`: the first step is the run's first and is not included. */
 static void print_shares(struct share *shares, size_t count, size_t steps, bool warms)
 {
     enum { SHOWN = 16 };
@@ -502,7 +504,7 @@ static void print_shares(struct share *shares, size_t count, size_t steps, bool 
     qsort(shares, count, sizeof *shares, compare_shares);
     if (steps > 1)
         printf("\ncritical paths of all %zu steps%s\n", steps,
-               warms ? " but the first, which warms up" : "");
+               warms ? " except the first (warm-up)" : "");
     else
         printf("\ncritical path of the one step\n");
     for (size_t i = 0; i < count && i < SHOWN && all_ns > 0; i++) {
@@ -525,7 +527,7 @@ static int compare_steps(const void *a, const void *b)
            (one->ns[TRACE_PART_STEP] < two->ns[TRACE_PART_STEP]);
 }
 
-/* Of each step the rank that ended last; in place, returns how many. */
+/* Keeps the last rank of each step, in place. Returns their number. */
 static size_t keep_last_ranks(struct trace_step *steps, size_t count)
 {
     size_t kept = 0;
@@ -542,7 +544,7 @@ static size_t keep_last_ranks(struct trace_step *steps, size_t count)
     return kept;
 }
 
-/* Whether the run's own first step is among several. */
+/* Whether there are several steps and one is the run's first. */
 static bool has_first(const struct trace_step *steps, size_t count)
 {
     bool has = false;
@@ -576,8 +578,8 @@ enum status trace_print_paths(const struct trace_file *file, struct trace_step *
     }
     print_shares(shares, found, count, warms);
     if (!shown) {
-        log_error("--step %lld: that step is not in the timeline, which has %zu step%s", wanted,
-                  count, count == 1 ? "" : "s");
+        log_error("--step %lld: not in the timeline, which has %zu step%s", wanted, count,
+                  count == 1 ? "" : "s");
         status = STATUS_USAGE;
     }
 out:

@@ -9,15 +9,15 @@
 
 enum {
     PAGE_BYTES = 4096,
-    TOUCHED = 1 << 14, /* events: 1 MiB of each thread, what some hundred steps fill */
+    TOUCHED = 1 << 14, /* events: 1 MiB per thread, enough for some hundred steps */
 };
 
-/* Threads find the trace, and their buffer in it, by these: see range_listener. */
+/* Each thread finds the trace and its buffer through these variables. See range_listener. */
 static struct trace *current;
 static _Thread_local struct trace *joined;
-static _Thread_local struct trace_thread *buffer; /* of `joined`; NULL: there was none left */
+static _Thread_local struct trace_thread *buffer; /* buffer in `joined`; NULL: no buffer was left */
 
-/* A thread ends: one of its name may go on in its buffer. */
+/* Called at the end of a thread. Another thread of its name may then continue its buffer. */
 static void leave(void *own)
 {
     struct trace_thread *thread = own;
@@ -33,7 +33,8 @@ static void make_key(void)
     CHECK(pthread_key_create(&at_thread_end, leave) == 0);
 }
 
-/* Servers that are colocated pause, and go on in another thread. */
+/* Takes over the buffer of an ended thread of that name. Colocated servers pause and continue in
+ * another thread. */
 static struct trace_thread *take_over(const char *name)
 {
     int started = atomic_load(&current->started);
@@ -74,8 +75,8 @@ static struct trace_thread *own_buffer(void)
     return buffer;
 }
 
-/* From one moment to another, and never again: of threads at different steps none takes it back,
- * and so no range ends that was not recorded as begun. */
+/* Whether to record. The phase only advances, also if threads are at different steps. A range
+ * therefore never ends without a recorded begin. */
 static bool recording(void)
 {
     return atomic_load_explicit(&current->phase, memory_order_relaxed) == TRACE_RECORDS;
@@ -89,7 +90,7 @@ static void keep(struct trace_thread *thread, const struct trace_event *event)
         thread->dropped++;
 }
 
-/* -------- what a listener hears --------------------------------------------------------------- */
+/* -------- callbacks of the listener ----------------------------------------------------------- */
 
 static void begin(const char *name, const struct range_about *about, int64_t now_ns)
 {
@@ -102,7 +103,7 @@ static void begin(const char *name, const struct range_about *about, int64_t now
     thread->depth++;
 }
 
-/* A range that began while nothing was recorded has no entry to end. */
+/* A range that began before recording has no entry, so its end is ignored. */
 static void end(int64_t now_ns)
 {
     struct trace_thread *thread = recording() ? own_buffer() : NULL;
@@ -128,7 +129,7 @@ static void close_range(const struct range *range)
              &(struct trace_event){range->begin_ns, clock_now_ns(), range->name, range->about});
 }
 
-/* In a range: a timeline has nothing else to show it in. */
+/* Records a moment. It needs an open range, because a timeline cannot show it elsewhere. */
 static void moment(const char *name, const struct range_about *about)
 {
     struct trace_thread *thread = recording() ? own_buffer() : NULL;
@@ -159,8 +160,8 @@ static const struct range_listener listener = {
 
 /* -------- a trace's life ---------------------------------------------------------------------- */
 
-/* An event is a cache line. The first pages are there before the first step: the system would take
- * as long to give one as 20 events. The others come as they fill. */
+/* Allocates events of one cache line each. Touches the first pages now, because a page fault costs
+ * as much as 20 events. The remaining pages follow as they fill. */
 static struct trace_event *new_events(size_t count)
 {
     size_t bytes = (count + 1) * sizeof(struct trace_event), rest = bytes % PAGE_BYTES;

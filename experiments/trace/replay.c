@@ -7,10 +7,10 @@
 #include "common/base/status.h"
 #include "experiments/trace/timeline.h"
 
-/* Of all workers' steps of one number, from the first's begin to the last's end. */
+/* One step of all workers: from the first worker's begin to the last worker's end. */
 struct step {
     int64_t number, begin_ns, end_ns;
-    int64_t latest_ns; /* the latest end, of this one and those before it */
+    int64_t latest_ns; /* latest end of this step and all before it */
     int workers;
     size_t messages;
 };
@@ -35,7 +35,7 @@ static int by_begin(const void *a, const void *b)
     return (one->begin_ns > two->begin_ns) - (one->begin_ns < two->begin_ns);
 }
 
-/* By messages, the most first; then by length. */
+/* Sorts by messages, descending, then by length. */
 static int by_messages(const void *a, const void *b)
 {
     const struct step *one = a, *two = b;
@@ -45,7 +45,7 @@ static int by_messages(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* The steps that all workers have taken, by begin; returns how many. O(ranges log ranges). */
+/* Finds the steps of all workers, sorted by begin. Returns their number. O(ranges log ranges). */
 static size_t find_steps(const struct trace_file *file, struct step *list)
 {
     size_t count = 0, whole = 0;
@@ -86,8 +86,8 @@ static bool is_within(const struct trace_file *file, const struct trace_message 
            message->sent_ns >= step->begin_ns && message->received_ns <= step->end_ns;
 }
 
-/* The message counts in each step that it is within: back from the last that had begun, to where
- * none ends as late. */
+/* Counts the message in each step that contains it. Walks back from the last step begun before the
+ * send, until no earlier step ends late enough. */
 static void count_message(const struct trace_file *file, const struct trace_message *message,
                           struct step *list, size_t count)
 {
@@ -103,9 +103,9 @@ static void count_message(const struct trace_file *file, const struct trace_mess
         list[low].messages += is_within(file, message, &list[low]);
 }
 
-/* Of the steps that all workers have taken, those with the most messages: where one rank began to
- * record later than another, both ends of some are not there. Of these the one of median length.
- * `list` has room for all ranges. false: there is none. */
+/* Chooses among the steps with the most messages the one of median length. Steps with fewer
+ * messages lack ends, because ranks do not begin to record at the same time. `list` must have space
+ * for all ranges. Returns false if there is no step. */
 static bool choose_step(const struct trace_file *file, struct step *list, struct step *chosen)
 {
     size_t count = find_steps(file, list), alike = 0;
@@ -130,7 +130,7 @@ static int by_pair(const void *a, const void *b)
     return (one->received_ns > two->received_ns) - (one->received_ns < two->received_ns);
 }
 
-/* Keeps in place the step's messages; returns how many. */
+/* Keeps the messages of the step, in place. Returns their number. */
 static size_t keep_messages(struct trace_file *file, const struct step *step)
 {
     size_t kept = 0;
@@ -161,7 +161,8 @@ static void put_message(cJSON *messages, const struct trace_message *message, in
                          cJSON_CreateDoubleArray(numbers, sizeof numbers / sizeof *numbers));
 }
 
-/* Each begins when the one before it has arrived; so many of a pair become one. */
+/* Writes the messages. Each begins at its send or at the arrival of the previous one of its pair.
+ * Merges `together` of a pair into one. */
 static void put_messages(cJSON *json, struct trace_message *messages, size_t count)
 {
     int64_t zero_ns = messages[0].sent_ns, end_ns = messages[0].received_ns;
@@ -183,7 +184,7 @@ static void put_messages(cJSON *json, struct trace_message *messages, size_t cou
             merged.bytes += messages[i + taken].bytes;
             merged.received_ns = messages[i + taken].received_ns;
         }
-        if (merged.sent_ns > merged.received_ns) /* by the clocks' errors */
+        if (merged.sent_ns > merged.received_ns) /* possible within the clock errors */
             merged.sent_ns = merged.received_ns;
         free_ns = merged.received_ns;
         put_message(list, &merged, zero_ns, taken);

@@ -12,7 +12,7 @@
 #include "common/net/topology.h"
 #include "common/net/world.h"
 
-/* The events of one rank as lines of the file. */
+/* Writes the events of one rank as lines of the file. */
 
 struct timeline_rank {
     const struct world *world;
@@ -20,19 +20,18 @@ struct timeline_rank {
     const struct trace *trace;
     bool in_step; /* timeline_options */
     struct clock_offset before, after;
-    int64_t zero_ns; /* rank 0's time that is the file's 0 */
+    int64_t zero_ns; /* zero of the file, in rank 0's time */
 };
 
-/* The begin of a line: an event of a row, at `ns` by this rank's clock. */
+/* Begins a line: an event of a row, at `ns` of this rank's clock. */
 static void rank_put_head(const struct timeline_rank *rank, FILE *out, const char *phase, int row,
                           int64_t ns);
 
-/* -------- bytes a second -----------------------------------------------------------------------
- */
+/* -------- bytes per second -------------------------------------------------------------------- */
 
 enum { BINS = 10000 };
 
-/* Messages of all threads: bytes by the time in which they were handed over, or came in. */
+/* Bytes of the messages of all threads, by the time of sending or arrival. */
 struct traffic {
     int64_t begin_ns, bin_ns;
     uint64_t (*bytes)[2]; /* (BINS + 1): sent, received */
@@ -95,8 +94,8 @@ static enum status write_link(const struct timeline_rank *rank, FILE *out)
 enum {
     ROW_THREAD = 1,
     ROW_BUCKET = TRACE_ROW_BUCKET,
-    ROW_SHARD = 1 << 20, /* no plan has so many buckets */
-    SHARD_LANES = 1024,  /* of --push-window the most */
+    ROW_SHARD = 1 << 20, /* more than the buckets of any plan */
+    SHARD_LANES = 1024,  /* the largest --push-window */
 };
 
 const char *const trace_categories[RANGE_KINDS] = {
@@ -207,8 +206,8 @@ static void put_range(const struct timeline_writer *writer, int row,
     fprintf(writer->out, "},\n");
 }
 
-/* One end of a message's flow: in the range that is open on the thread. Both ends make the same
- * number of it (hexadecimal, as Perfetto reads text). */
+/* Writes one end of a message's flow, inside the open range of the thread. Both ends compute the
+ * same id (hexadecimal, because Perfetto reads text). */
 static void put_flow(const struct timeline_writer *writer, int row, const struct trace_event *event)
 {
     const struct range_about *about = &event->about;
@@ -300,7 +299,7 @@ static void put_thread_name(const struct timeline_writer *writer, int row, const
 
 /* -------- rows -------------------------------------------------------------------------------- */
 
-/* What encloses comes before what it encloses, and was recorded after it. */
+/* Sorts outer ranges before inner ones. An outer range was recorded later. */
 static int compare_events(const void *a, const void *b)
 {
     const struct trace_event *one = *(const struct trace_event *const *)a;
@@ -347,7 +346,7 @@ static void put_thread(const struct timeline_writer *writer, int row)
     }
 }
 
-/* How many buckets there are events of, at most. */
+/* Upper bound of the bucket numbers in the events. */
 static size_t count_buckets(const struct trace *trace)
 {
     size_t count = 0;
@@ -378,8 +377,8 @@ static void put_buckets(const struct timeline_writer *writer, bool *named)
     }
 }
 
-/* Chunks of a server overlap, as many as its window has: each goes to the first row that is free.
- */
+/* Writes the chunks of a server. They overlap, up to its window, so each goes to the first free
+ * row. */
 static void put_shards(const struct timeline_writer *writer, int server)
 {
     int64_t free_ns[SHARD_LANES];
@@ -434,7 +433,7 @@ out:
 }
 
 enum {
-    EVENTS = 1 << 18, /* of a thread; memory is used as it fills */
+    EVENTS = 1 << 18, /* capacity per thread; memory is used as it fills */
     PIECE_BYTES = 1 << 18,
 };
 
@@ -446,21 +445,22 @@ struct timeline {
     struct clock_offset before;
 };
 
-/* What a rank has for the file: its lines, deflated. */
+/* The lines of a rank, deflated. */
 struct timeline_part {
     uint64_t text_bytes, bytes;
-    uint64_t dropped, unrecorded; /* of the events that are not in them: of too many threads */
+    uint64_t dropped,
+        unrecorded; /* events that are missing; unrecorded: because of too many threads */
 };
 
 /* -------- the file ---------------------------------------------------------------------------- */
 
 static enum status file_error(const struct timeline *timeline, const char *what)
 {
-    return FAIL(STATUS_IO, "--timeline %s: %s: %s; choose another place or make room",
+    return FAIL(STATUS_IO, "--timeline %s: %s: %s; choose another path or free disk space",
                 timeline->options.file, what, strerror(errno));
 }
 
-/* What an earlier run has left there is not to be taken for this one's. */
+/* Opens the file on rank 0, which also empties the file of an earlier run. */
 static enum status open_file(struct timeline *timeline)
 {
     if (timeline->world->rank > 0)
@@ -479,7 +479,7 @@ static enum status inflate_into_file(const struct timeline *timeline,
                     (unsigned long long)part->text_bytes);
     enum status status = STATUS_OK;
     if (uncompress(text, &length, bytes, part->bytes) != Z_OK || length != part->text_bytes) {
-        log_error("timeline: a rank's part came damaged");
+        log_error("timeline: received a damaged part of a rank");
         status = STATUS_PROTOCOL;
     } else if (fwrite(text, 1, length, timeline->file) != length) {
         status = file_error(timeline, "cannot be written");
@@ -490,7 +490,7 @@ static enum status inflate_into_file(const struct timeline *timeline,
 
 /* -------- collecting -------------------------------------------------------------------------- */
 
-/* This rank's lines, deflated; caller frees *bytes. */
+/* Writes and deflates the lines of this rank. The caller frees *bytes. */
 static enum status make_part(const struct timeline *timeline, const struct timeline_rank *rank,
                              struct timeline_part *part, unsigned char **bytes)
 {
@@ -518,8 +518,8 @@ out:
     return status;
 }
 
-/* Collective: every rank's bytes to rank 0, piece by piece. all_bytes: (size), caller frees each;
- * on rank 0 alone. */
+/* Gathers the bytes of every rank on rank 0, piece by piece. Collective. all_bytes: (size), only on
+ * rank 0; the caller frees each. */
 static enum status collect(const struct timeline *timeline, const struct timeline_part *parts,
                            const unsigned char *own, unsigned char **all_bytes)
 {
@@ -534,7 +534,7 @@ static enum status collect(const struct timeline *timeline, const struct timelin
     unsigned char *pieces = malloc(size * PIECE_BYTES);
     size_t own_bytes = parts[timeline->world->rank].bytes;
     if (!whole || !pieces)
-        TRY(FAIL(STATUS_NO_MEMORY, "timeline: no memory for what %zu ranks have recorded", size));
+        TRY(FAIL(STATUS_NO_MEMORY, "timeline: no memory for the events of %zu ranks", size));
     for (size_t at = 0; at < longest; at += PIECE_BYTES) {
         TRY(world_gather(timeline->world, NULL, own + (at < own_bytes ? at : 0), PIECE_BYTES,
                          pieces));
@@ -571,11 +571,12 @@ static enum status write_file(struct timeline *timeline, const struct bottleneck
     if (failed)
         return file_error(timeline, "cannot be written");
     if (dropped > 0)
-        log_warn("--timeline %s: there was no room for %llu events, the last ones of their "
-                 "threads; record fewer steps (--timeline-steps)",
+        log_warn("--timeline %s: dropped the last %llu events, because the buffers were full; "
+                 "record fewer "
+                 "steps (--timeline-steps)",
                  timeline->options.file, (unsigned long long)dropped);
     if (unrecorded > 0)
-        log_warn("--timeline %s: %llu events are of more than %d threads of a rank, and not in it",
+        log_warn("--timeline %s: dropped %llu events of ranks with more than %d threads",
                  timeline->options.file, (unsigned long long)unrecorded, TRACE_THREADS);
 out:
     return status;

@@ -12,7 +12,7 @@
 #include "common/base/status.h"
 #include "common/base/util.h"
 
-/* Its place, as `type`. */
+/* A member of the facts and its type. */
 #define FACT(type, name, member)                                                                   \
     {                                                                                              \
         name, offsetof(struct bottleneck_facts, member), type                                      \
@@ -61,7 +61,7 @@ void trace_facts_write(FILE *out, const struct bottleneck_facts *facts)
     fprintf(out, "}},\n");
 }
 
-/* From that event's arguments into file->facts. What is absent is 0, as what is not known. */
+/* Reads the event's arguments into file->facts. An absent fact is 0, which means unknown. */
 static void trace_facts_read(struct trace_file *file, const cJSON *arguments)
 {
     struct bottleneck_facts *facts = &file->facts;
@@ -89,7 +89,7 @@ struct timeline_reader {
     const char *path;
     struct trace_file *file;
     size_t line, range_room, message_room;
-    bool ended; /* its last line was there */
+    bool ended; /* the last line was found */
 };
 
 /* -------- pieces of a line -------------------------------------------------------------------- */
@@ -130,11 +130,10 @@ static enum status find_rank(struct timeline_reader *reader, int64_t number,
 {
     struct trace_file *file = reader->file;
     if (number < 0 || number >= RANKS_MOST)
-        return FAIL(
-            STATUS_INPUT,
-            "%s: line %zu names process %lld, expected a rank; is it a file of psring train "
-            "--timeline?",
-            reader->path, reader->line, (long long)number);
+        return FAIL(STATUS_INPUT,
+                    "%s: line %zu names process %lld, expected a rank; use a file of psring train "
+                    "--timeline",
+                    reader->path, reader->line, (long long)number);
     if (number >= file->rank_count) {
         size_t count = (size_t)number + 1;
         struct trace_rank *ranks = realloc(file->ranks, count * sizeof *ranks);
@@ -256,15 +255,16 @@ out:
 static enum status take_line(struct timeline_reader *reader, const char *line)
 {
     if (reader->line == 1 && strncmp(line, "{\"displayTimeUnit\"", 18) != 0)
-        return FAIL(STATUS_INPUT,
-                    "%s: is no timeline of psring train --timeline, or another program has written "
-                    "it anew; give the file as psring wrote it",
-                    reader->path);
+        return FAIL(
+            STATUS_INPUT,
+            "%s: is not a timeline of psring train --timeline, or another program has rewritten "
+            "it; use the original file",
+            reader->path);
     if (reader->line == 1 || line[0] != '{')
         return STATUS_OK;
     cJSON *event = cJSON_Parse(line); /* a comma may follow */
     if (!event)
-        return FAIL(STATUS_INPUT, "%s: line %zu is no event: the file is damaged or cut off",
+        return FAIL(STATUS_INPUT, "%s: line %zu is not an event: the file is damaged or cut off",
                     reader->path, reader->line);
     enum status status = take_event(reader, event);
     cJSON_Delete(event);
@@ -292,7 +292,7 @@ static int compare_ids(const void *a, const void *b)
     const struct trace_message *one = a, *two = b;
     if (one->id != two->id)
         return one->id < two->id ? -1 : 1;
-    return (one->from < 0) - (two->from < 0); /* the send first */
+    return (one->from < 0) - (two->from < 0); /* send before receive */
 }
 
 static int compare_arrivals(const void *a, const void *b)
@@ -322,7 +322,7 @@ static void find_parents(struct trace_file *file)
     }
 }
 
-/* Of a send and a receive of one number one message is made. */
+/* Joins the send and the receive of one id into one message. */
 static void join_messages(struct trace_file *file)
 {
     struct trace_message *messages = file->messages;
@@ -370,9 +370,8 @@ enum status trace_file_read(struct trace_file *file, const char *path)
     TRY(read_lines(&reader, stream));
     if (!reader.ended)
         TRY(FAIL(STATUS_INPUT, "%s: %s", path,
-                 reader.line == 0 ? "is empty: the run that was to write it has failed, or is "
-                                    "still under way"
-                                  : "has no end: it is cut off"));
+                 reader.line == 0 ? "is empty: its run failed or has not finished"
+                                  : "is incomplete: its end is cut off"));
     if (file->range_count > 0)
         qsort(file->ranges, file->range_count, sizeof *file->ranges, compare_ranges);
     find_parents(file);
@@ -394,7 +393,7 @@ void trace_file_free(struct trace_file *file)
 
 /* -------- looking things up ------------------------------------------------------------------- */
 
-/* The first range that is not before rank and row. */
+/* The index of the first range that is not before rank and row. */
 static size_t lower_bound(const struct trace_file *file, int rank, int row)
 {
     size_t low = 0, high = file->range_count;

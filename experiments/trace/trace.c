@@ -13,7 +13,7 @@
 #include "common/base/status.h"
 #include "experiments/trace/timeline.h"
 
-/* TRACE_PARTS: it is part of whatever it is in. */
+/* TRACE_PARTS: it belongs to the enclosing part. */
 static enum trace_part part_of(enum range_kind kind)
 {
     switch (kind) {
@@ -30,12 +30,12 @@ static enum trace_part part_of(enum range_kind kind)
     }
 }
 
-/* The parts of the step that is ranges[at], of the row that ends before `end`. */
+/* Computes the parts of the step ranges[at]. Its row ends before `end`. */
 static void add_parts(const struct trace_file *file, size_t at, size_t end, struct trace_step *step)
 {
     enum { DEPTH = 32 };
     const struct trace_range *whole = &file->ranges[at];
-    const struct trace_range *open[DEPTH]; /* that count as a part, nested */
+    const struct trace_range *open[DEPTH]; /* open ranges that are parts */
     int depth = 0;
     *step = (struct trace_step){whole->rank, at, whole->step, whole->begin_ns, whole->end_ns, {0}};
     step->ns[TRACE_PART_STEP] = step->ns[TRACE_PART_OTHER] = whole->end_ns - whole->begin_ns;
@@ -59,11 +59,11 @@ static void add_parts(const struct trace_file *file, size_t at, size_t end, stru
         step->ns[TRACE_PART_STEP] - step->ns[TRACE_PART_EXPOSED] - step->ns[TRACE_PART_DATA];
 }
 
-/* An averaging that lasts from one step into the next counts in both. */
+/* Adds an averaging to all steps of its rank that it overlaps. */
 static void add_averaging(const struct trace_range *range, struct trace_step *steps, size_t count)
 {
     size_t low = 0, high = count;
-    while (low < high) { /* the first step of the rank that ends later */
+    while (low < high) { /* find the first step of the rank that ends later */
         size_t middle = low + (high - low) / 2;
         const struct trace_step *step = &steps[middle];
         if (step->rank < range->rank ||
@@ -123,8 +123,8 @@ static int64_t own_ns(const struct trace_step *step)
     return step->ns[TRACE_PART_REST] + step->ns[TRACE_PART_DATA];
 }
 
-/* The steps of all ranks as train.csv has them, by the clocks of the recording: the busiest
- * rank's parts, until the last rank's end. */
+/* The steps of all ranks, as in train.csv, by the clocks of the recording: the parts of the busiest
+ * rank, and the end of the last rank. */
 static size_t of_all(const struct trace_step *steps, size_t count, struct trace_step *found)
 {
     size_t number = 0;
@@ -170,7 +170,7 @@ size_t trace_medians(const struct trace_step *steps, size_t count, int rank,
     return found;
 }
 
-/* What the run itself knew, or the least that is sure: nothing of links and processors. */
+/* The facts of the run. Without them, nothing is assumed about links and processors. */
 static struct bottleneck_facts facts_of(const struct trace_file *file)
 {
     struct bottleneck_facts facts = {.waits = true, .compressed = true};
@@ -187,22 +187,23 @@ static void print_steps(const struct trace_file *file, const struct trace_step *
         first = steps[i].number < first ? steps[i].number : first;
         last = steps[i].number > last ? steps[i].number : last;
     }
-    printf("in steps %lld to %lld, which were recorded; psring train judges all of a run\n",
+    printf("in steps %lld to %lld, the recorded ones; psring train judges all steps of a run\n",
            (long long)first + 1, (long long)last + 1);
     if (!file->has_facts)
-        printf("of loaders, processors, servers and the links' rate nothing is in this file: an "
-               "earlier psring wrote it\n");
+        printf("this file of an earlier psring has no facts about loaders, processors, servers and "
+               "the "
+               "link rate\n");
 }
 
-/* To stdout: as psring train says it at its end, of the steps that were recorded. STATUS_NO_MEMORY
- * (logged). */
+/* Prints the bottleneck of the recorded steps to stdout, in the words of psring train.
+ * STATUS_NO_MEMORY is logged. */
 static enum status trace_print_bottleneck(const struct trace_file *file,
                                           const struct trace_step *steps, size_t count)
 {
     char text[400];
     double median_ms[TRACE_PARTS];
     if (!file->in_step) {
-        printf("the workers were not held in one step: so nothing limited them in common\n");
+        printf("no common bottleneck: the workers did not synchronise in every step\n");
         return STATUS_OK;
     }
     struct bottleneck_facts facts = facts_of(file);
@@ -229,11 +230,11 @@ static enum status trace_print_bottleneck(const struct trace_file *file,
     return STATUS_OK;
 }
 
-enum { SHOWN = TRACE_PART_REST + 1 }; /* of trace_part */
+enum { SHOWN = TRACE_PART_REST + 1 }; /* the first parts of trace_part */
 
 struct trace_request {
     const char *path;
-    int64_t step; /* whose critical path is shown, from 1; 0: the median one's */
+    int64_t step; /* step of the printed critical path, from 1; 0: the median step */
 };
 
 /* -------- where the time went ----------------------------------------------------------------- */
@@ -268,12 +269,13 @@ static void print_parts(const struct trace_file *file, const struct trace_step *
     if (file->in_step)
         print_row("busiest rank of each step", trace_medians(steps, count, -1, median_ms),
                   median_ms);
-    printf("exposed: the step waits for averaging, or averages itself; rest: all but that and "
-           "data, compute_ms of train.csv\n");
+    printf(
+        "exposed: the step waits for averaging, or averages itself; rest: step without exposed and "
+        "data, as compute_ms of train.csv\n");
     if (file->in_step)
-        printf(
-            "in the last row parts are the busiest rank's; step is the time of all, exposed what "
-            "that is beyond rest and data\n");
+        printf("last row: parts of the busiest rank; step is the time of all ranks; exposed is "
+               "step without "
+               "rest and data\n");
 }
 
 static void print_messages(const struct trace_file *file)
@@ -284,19 +286,20 @@ static void print_messages(const struct trace_file *file)
         if (file->ranks[rank].clock_error_ns > error_ns)
             error_ns = file->ranks[rank].clock_error_ns;
         if (file->ranks[rank].dropped > 0)
-            printf("rank %d had no room for %llu events\n", rank,
+            printf("rank %d dropped %llu events: its buffers were full\n", rank,
                    (unsigned long long)file->ranks[rank].dropped);
     }
-    printf("messages %zu; received before they were sent: %zu, beyond the clocks' errors (at most "
-           "%.1f us): %zu\n",
-           pairs, disordered, (double)error_ns / (double)NS_PER_US, beyond);
+    printf(
+        "messages %zu; received before they were sent: %zu, by more than the clock errors (at most "
+        "%.1f us): %zu\n",
+        pairs, disordered, (double)error_ns / (double)NS_PER_US, beyond);
 }
 
 /* -------- the command ------------------------------------------------------------------------- */
 
 static const struct option_spec specs[] = {
     {"step", 0, OPTION_INT, .offset = offsetof(struct trace_request, step), NULL, 1, 1e15,
-     .help = "The step whose critical path is shown; else the one of median length."},
+     .help = "Print the critical path of this step. Default: the step of median length."},
     {.name = NULL},
 };
 
@@ -311,11 +314,10 @@ enum status trace_command(int argc, char **argv)
     const struct options options = {
         .command = "psring trace",
         .summary =
-            "Where the time of a run went, from what psring train --timeline FILE has written.",
+            "Print where the time of a run went, from the file of psring train --timeline FILE.",
         .specs = specs,
         .operands = "FILE",
-        .operands_error =
-            "of which run? name the one file that psring train --timeline has written",
+        .operands_error = "expected one FILE, written by psring train --timeline",
         .found = &request.path,
         .operand_count = 1,
     };
@@ -326,8 +328,8 @@ enum status trace_command(int argc, char **argv)
     TRY(trace_steps(&file, &steps, &count));
     if (count == 0)
         TRY(FAIL(STATUS_INPUT,
-                 "%s: no whole step was recorded; were there as many as --timeline-steps asks "
-                 "for?",
+                 "%s: no whole step was recorded; check that the run has the steps of "
+                 "--timeline-steps",
                  request.path));
     TRY(trace_print_bottleneck(&file, steps, count));
     printf("\n");

@@ -230,7 +230,7 @@ Test(trace_file, the_command_prints_it)
     cr_expect(strstr(text, "link from rank 1 to rank 0, step 3 of bucket 0"), "%s", text);
     cr_expect(strstr(text, "rank 1 computes: forward conv1"), "%s", text);
     cr_expect(strncmp(text, "limited by averaging", 20) == 0, "%s", text);
-    cr_expect(strstr(text, "of loaders, processors, servers and the links' rate nothing"), "%s",
+    cr_expect(strstr(text, "no facts about loaders, processors, servers and the link rate"), "%s",
               text);
     cr_expect(strstr(text, "in steps 1 to 1,"), "%s", text);
     cr_expect(strstr(text, "messages 1; received before they were sent: 0"), "%s", text);
@@ -254,7 +254,7 @@ Test(trace_file, judges_by_what_the_run_knew)
                  "\"link_bits_per_s\":1e9,\"faster_bits_per_s\":1e10,"
                  "\"model_ms\":0.009,\"model_faster_ms\":0.0009,\"model_spread_ms\":0.003");
     cr_expect(strncmp(text, "limited by the server", 21) == 0, "%s", text);
-    cr_expect(!strstr(text, "of loaders, processors"), "%s", text);
+    cr_expect(!strstr(text, "no facts about loaders"), "%s", text);
     text = say_with("\"backend\":\"ring\",\"waits\":1,\"link_bits_per_s\":1e9,"
                     "\"faster_bits_per_s\":1e10,\"model_ms\":0.0088,\"model_faster_ms\":0.00088");
     cr_expect(strstr(text, "limited by the link"), "%s", text);
@@ -306,10 +306,10 @@ static void refuse(const char *text, const char *reason)
 Test(trace_file, refuses_what_is_none)
 {
     refuse("", "is empty");
-    refuse("{\"traceEvents\":[]}\n", "is no timeline");
-    refuse("PNG", "is no timeline");
+    refuse("{\"traceEvents\":[]}\n", "is not a timeline");
+    refuse("PNG", "is not a timeline");
     refuse(HEAD RANK(0, 0), "cut off");
-    refuse(HEAD "{\"ph\":\"X\",\"pid\":\n" END, "line 2 is no event");
+    refuse(HEAD "{\"ph\":\"X\",\"pid\":\n" END, "line 2 is not an event");
     refuse(HEAD "{\"ph\":\"X\",\"pid\":-3,\"tid\":1},\n" END, "names process -3");
     refuse(HEAD "{\"ph\":\"X\",\"pid\":1e300,\"tid\":1},\n" END, "names process -1");
 }
