@@ -181,8 +181,8 @@ static void try_over(struct auto_search *search, enum transport_kind kind,
         try_colocated(search);
 }
 
-/* Tries each allowed transport that was fitted. If none was fitted, tries one allowed transport
- * with the nearest model, and returns true. */
+/* Tries each allowed transport that was fitted. If none was fitted, tries one allowed transport,
+ * preferably tcp, with the nearest model, and returns true. */
 static bool try_transports(struct auto_search *search, const struct predict_models *models)
 {
     const struct auto_job *job = search->job;
@@ -194,7 +194,8 @@ static bool try_transports(struct auto_search *search, const struct predict_mode
         try_over(search, kind, model);
         stands_in = false;
     }
-    for (int kind = TRANSPORT_KINDS; stands_in && kind-- > 0;) {
+    for (int i = 0; stands_in && i < TRANSPORT_KINDS; i++) {
+        int kind = (TRANSPORT_TCP + i) % TRANSPORT_KINDS;
         if (job->transports >> kind & 1) {
             try_over(search, kind, nearest_model(models, job->network));
             break;

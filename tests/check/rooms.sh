@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # rooms.sh [--figures] [ROOT]: the shape of the tree outside tests/. Prints a line for each violation and fails.
 #
-#   experiments -> ps | ring -> models -> common/comm -> common/{net,device,data,trace,checkpoint} -> common/base
+#   experiments -> ps | ring -> models -> common/comm -> common/{net,device,data,checkpoint} -> common/base
 #
 # - A file includes only from its own row or from a row to the right, by a path from the root. ps and ring do not include
 #   each other, nor models. models names no backend.
