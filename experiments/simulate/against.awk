@@ -1,4 +1,5 @@
-# against.awk: measured beside simulated, as CSV. The lines of measured.awk, and as many rows in -v csv=FILE.
+# against.awk: writes measured and simulated times as CSV. Reads the lines of measured.awk, and one row of -v csv=FILE
+# per line.
 BEGIN {
     print "backend,placement,workers,servers,bytes,link_bytes_per_s,measured_us,simulated_us,error"
     getline line <csv

@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2154
-# build.sh: build_program for the scripts that simulate: into $build, its log in $out; they have say and die.
+# build.sh: build_program for the scripts that simulate. Builds into $build and logs to $out. The scripts define say and
+# die.
 
 build_program()
 {

@@ -1,8 +1,8 @@
-# measured.awk: of a bench.csv, what can be simulated and compared, a line each:
-# BACKEND PLACEMENT WORKERS SERVERS BYTES LINK-RATE MEDIAN-US BURST-BYTES. Of rows that links limited, all alike,
-# not processors (-v CPU_LIMITED=SHARE); of a virtual cluster's rate that was not measured, -v PAYLOAD_SHARE is payload, and
-# its links let -v BUCKET_BYTES=NUMBER through at once. A time that several
-# rows have (repetitions, transports) is their median.
+# measured.awk: prints a line for each row of a bench.csv that can be simulated and compared:
+# BACKEND PLACEMENT WORKERS SERVERS BYTES LINK-RATE MEDIAN-US BURST-BYTES
+# Skips rows that processors limited (-v CPU_LIMITED=SHARE), and clusters with unequal links. If the rate of a virtual
+# cluster was not measured, -v PAYLOAD_SHARE of it is payload. The burst of its links is -v BUCKET_BYTES=NUMBER. Several
+# rows of one case (repetitions, transports) become their median.
 function median(list, n, i, k, value, values) {
     n = split(list, values, " ")
     for (i = 2; i <= n; i++) {
@@ -28,7 +28,7 @@ FNR == 1 {
         next
     if ($column["network"] ~ /^(loopback|time-slicing|simulated)/ || rate + 0 <= 0 || $column["wrong"] + 0 > 0)
         next
-    # Racks, or hosts with rates of their own: what is simulated has links all alike.
+    # Skip racks and hosts with different rates: the simulation here has equal links.
     if ($column["network"] ~ /^vcluster:[^\/]*\//)
         next
     if (("link_source" in column) && $column["link_source"] == "nominal" && $column["network"] ~ /^vcluster/)
@@ -41,7 +41,7 @@ FNR == 1 {
         next
     if (("model_gradients" in column) && $column["model_gradients"] != "")
         next
-    if (("skew_ms" in column) && $column["skew_ms"] > 0) # its ranks started apart
+    if (("skew_ms" in column) && $column["skew_ms"] > 0) # ranks started apart
         next
     key = backend " " $column["placement"] " " $column["workers"] " " $column["servers"] " " $column["bytes"]
     if (!(key in times))

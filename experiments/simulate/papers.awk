@@ -1,9 +1,11 @@
-# papers.awk: the table of papers.sh from its papers.csv, published beside simulated; exit status 1 where a sign or an order is
-# WRONG. Set by -v: what "all", or "off": only which of Horovod's rows are off by more than 5 points (network, servers, model);
-# and the assumptions: tcp_rate, rdma_rate, slow_rate, tcp_latency, rdma_latency, v100.
+# papers.awk: prints the table of papers.sh from its papers.csv, published next to simulated. The exit status is 1 if a
+# sign or an order is WRONG. -v what="all", or what="off" to print only the rows of Horovod that are off by more than 5
+# points (network, servers, model). The other options are the assumptions: tcp_rate, rdma_rate, slow_rate, tcp_latency,
+# rdma_latency, v100.
 #
-# Published: Horovod, 16 GPUs: README of September 2017 (pull request 44: images/s over 16 times a single GPU's); 512 GPUs:
-# arXiv 1802.05799, RDMA's as a gain over TCP of 30% for VGG-16, and little for others, which is no number.
+# Published values of Horovod for 16 GPUs: README of September 2017 (pull request 44), images/s over 16 times a single
+# GPU's. Published values for 512 GPUs: arXiv 1802.05799. It gives RDMA as a gain over TCP of 30% for VGG-16. For other
+# models it says "little", without a number.
 BEGIN {
     FS = ","
     split("inception-v3 resnet101 vgg16", models, " ")
@@ -108,9 +110,9 @@ function byteps_checks(    i, k, slow, before) {
     check(time["ps", n, n / 4] > slow, n / 4 " servers are slower than all-reduce")
     for (i = 2; i <= ring_count; i++) {
         check(time["ring", rings[i], 0] < 1.02 * time["ring", rings[i - 1], 0] * (1 - 1 / rings[i]) / (1 - 1 / rings[i - 1]),
-            sprintf("ring, %d to %d machines: flat, %.2f times; as (N - 1)/N", rings[i - 1], rings[i], time["ring", rings[i], 0] / time["ring", rings[i - 1], 0]))
+            sprintf("ring, %d to %d machines: flat, %.2f times, as (N - 1)/N", rings[i - 1], rings[i], time["ring", rings[i], 0] / time["ring", rings[i - 1], 0]))
         check(time["ps", rings[i], 1] > 1.8 * time["ps", rings[i - 1], 1],
-            sprintf("one server, %d to %d: grows as they do, %.2f times", rings[i - 1], rings[i], time["ps", rings[i], 1] / time["ps", rings[i - 1], 1]))
+            sprintf("one server, %d to %d: grows with their number, %.2f times", rings[i - 1], rings[i], time["ps", rings[i], 1] / time["ps", rings[i - 1], 1]))
     }
 }
 END {
@@ -127,16 +129,16 @@ END {
     printf "  TCP makes %.2f GB/s of 25 Gbit/s, a message %g us (NVIDIA/nccl-tests issue 83: at most 1.7 of 25 Gbit/s; nccl issue 209: 60%% of a link)\n", tcp_rate / 1e9, tcp_latency * 1e6
     printf "  RDMA makes %.2f GB/s of it, a message %g us\n", rdma_rate / 1e9, rdma_latency * 1e6
     print "  the four or eight GPUs of a server add in no time, and the server's one link carries the ring; buckets of 64 MB (Horovod's"
-    print "  fusion buffer); a step waits for all of its buckets; computing is spread over layers by their operations"
+    print "  fusion buffer); a step waits for all its buckets; computation is distributed over layers by their operations"
     printf "  BytePS: VGG-16, a V100 is %.2f times a P100 (peak float32), 64 images a GPU; 20 Gbit/s by TCP, %.2f GB/s (bytedance/byteps, performance.md)\n", v100, slow_rate / 1e9
-    print "\nHorovod: efficiency, per cent of as many single GPUs; beside it, ms, averaging alone and the backward pass that hides it"
+    print "\nHorovod: efficiency in per cent of as many single GPUs; averaging alone and the backward pass that hides it, in ms"
     print "  GPUs  by     model          published  simulated  points  averaging  backward  longer"
     for (s = 1; s <= 2; s++)
         if (("tcp", sizes[s], "vgg16") in efficiency)
             horovod(sizes[s])
     for (i = 1; i <= moved_count; i++) {
         split(moved[i], part, " ")
-        printf "  more than 5 points off: %s by %s; what moves it (simulated on %d servers):\n%s", part[3], part[1], part[2], moves[moved[i]]
+        printf "  more than 5 points off: %s by %s; effect of each assumption (simulated on %d servers):\n%s", part[3], part[1], part[2], moves[moved[i]]
     }
     printf "\nBytePS: VGG-16, %d machines of eight GPUs; published, 256 GPUs: up to +84%% over all-reduce, +245%% over PS; 20 Gbit/s: +100%% over Horovod\n", n
     print "  who adds                            spare  averaging    formula      step   faster than ring: averaging, step"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# papers.sh: what experiments/papers.sh, which loads it, does.
+# papers.sh: the functions of experiments/papers.sh, which loads this file.
 
 # shellcheck source-path=SCRIPTDIR source=build.sh
 . "$here/simulate/build.sh"
@@ -23,8 +23,9 @@ papers_arguments()
     need_above_zero tcp_rate rdma_rate slow_rate tcp_latency rdma_latency v100
 }
 
-# compute MODEL [FACTOR]: ms that 64 images take on a P100, or on a GPU FACTOR times as fast: the single GPU's images/s in Horovod's
-# README of September 2017 (horovod/horovod, pull request 44), with the table of 16 GPUs.
+# compute MODEL [FACTOR]: prints the ms of 64 images on a P100, or on a GPU that is FACTOR times as fast. Source: the
+# images/s of a single GPU in Horovod's README of September 2017 (horovod/horovod, pull request 44), with the table of
+# 16 GPUs.
 compute()
 {
     awk -v model="$1" -v factor="${2:-1}" 'BEGIN {
@@ -33,7 +34,8 @@ compute()
     }'
 }
 
-# steps NAME HOSTS MODEL COMPUTE-MS OPTION...: training steps on links of $rate and $latency, into papers.csv as simulated:NAME.
+# steps NAME HOSTS MODEL COMPUTE-MS OPTION...: simulates training steps on links of $rate and $latency; writes
+# papers.csv as simulated:NAME.
 steps()
 {
     local name=$1 hosts=$2 model=$3 compute_ms=$4
@@ -46,7 +48,7 @@ steps()
 
 # -------- Horovod -------------------------------------------------------------------------------
 
-# on NETWORK: its rate and latency.
+# on NETWORK: sets rate and latency to those of the network.
 on()
 {
     local of_rate=$1_rate of_latency=$1_latency
@@ -67,7 +69,8 @@ simulate_horovod()
     done
 }
 
-# What moves the efficiencies that are off: each assumption changed, one at a time. The ring's time is nearly the same among eight.
+# For each efficiency that is off, changes one assumption at a time. Eight servers suffice, because the ring's time
+# hardly depends on their number.
 simulate_what_moves()
 {
     local network servers model factor
@@ -87,10 +90,10 @@ simulate_what_moves()
 
 # -------- BytePS --------------------------------------------------------------------------------
 
-# The longest chunks that psring chooses by itself: shorter ones are as many more messages to simulate.
+# The longest chunks that psring chooses. Shorter ones would be more messages to simulate.
 chunks=(--push-window 4 --segment-bytes 64k)
 
-# n machines of eight GPUs: the ring, servers on k spare machines (PS), and these with servers on all others, too (BytePS).
+# n machines of eight GPUs: the ring, servers on k spare machines (PS), and also servers on all other machines (BytePS).
 simulate_byteps()
 {
     local n=32 k compute_ms hosts

@@ -1,17 +1,16 @@
-# platform.awk: a platform for SimGrid, on standard output. Set by -v:
+# platform.awk: writes a platform for SimGrid to standard output. -v options:
 #
-#   hosts           how many: h0, h1, ...
+#   hosts           number of hosts: h0, h1, ...
 #   rate            bytes/s of a host's link, each way (B)
-#   latency         seconds a message (a); the transport of psring-simulate adds it
-#   burst           bytes that a link lets through at once after a rest, before its rate holds; 0: none
-#   header          bytes that go with each message; 0: none, as in the closed forms
-#   racks           switches, with as many hosts each, one after the other; 1: all at one
-#   oversubscribed  by how much a rack's hosts together exceed its link to the others
-#   slow            these hosts' links, "FIRST-LAST" or "HOST", have `slow_factor` of the rate; none: ""
+#   latency         seconds of a message (a); the transport of psring-simulate adds it
+#   burst           bytes that an idle link lets through before its rate applies; 0: none
+#   header          bytes added to each message; 0: none, as in the closed forms
+#   racks           switches with equal numbers of consecutive hosts; 1: all hosts at one
+#   oversubscribed  rate of a rack's hosts together / rate of its link to the other racks
+#   slow            hosts whose links have `slow_factor` of the rate: "FIRST-LAST" or "HOST"; "": none
 #   slow_factor
 #
-# Links have both directions for themselves and no latency of their own: SimGrid would count it anew
-# for each message behind another.
+# Each link has separate directions and no latency. SimGrid would add a latency to each message of a queue.
 function number(value) {
     return sprintf("%.17g", value)
 }

@@ -1,16 +1,16 @@
 /*
- * psring-simulate: all-reduces by the same code as psring's, in SimGrid instead of on a network.
- * smpirun starts it; experiments/simulate.sh makes the platforms and calls it. Options are those of
- * psring bench; of them, all that say what is averaged, by whom and how, and --csv. With
- * --model-gradients steps are made as bench makes them: what they wait for, and how long they
- * compute, is simulated time.
+ * psring-simulate: all-reduces by psring's own code, in SimGrid instead of on a network. smpirun
+ * starts it; experiments/simulate.sh makes the platforms and calls it. It takes the options of
+ * psring bench that say what is averaged, by which backend, and --csv. With --model-gradients it
+ * makes the steps of bench; waiting and computation are simulated time.
  *
- * theory_time_us of a row has the latencies in it, unlike bench's; it is that of a platform whose
- * links are all alike (--link-rate).
+ * theory_time_us of a row includes latencies, unlike bench's, and assumes equal links
+ * (--link-rate).
  *
- * Nothing is random in a simulation, and an operation leaves nothing behind for the next: one of
- * each size is timed. Sums are checked as in bench where there are few workers; beyond, and of a
- * model's gradients, all share one vector, as theirs would not fit into memory.
+ * A simulation has no randomness, and an operation leaves no state behind, so one operation of each
+ * size is timed. With few workers, sums are checked as in bench. With more workers, and for a
+ * model's gradients, all ranks share one vector, because separate vectors would not fit into
+ * memory.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,19 +26,19 @@
 #include "experiments/config/config.h"
 #include "models/published.h"
 
-enum { RANKS_CHECKED = 64 }; /* more than so many share one vector */
+enum { RANKS_CHECKED = 64 }; /* larger worlds share one vector */
 
 struct simulation {
     const struct config *config;
     struct world *world;
     struct bench_connection connection;
-    float *data; /* of the longest size */
+    float *data; /* of the largest size */
     bool checks;
-    struct csv *csv; /* on rank 0, where one is asked for */
+    struct csv *csv; /* only on rank 0 with --csv */
     struct bench_verdict verdict;
 };
 
-/* The sizes are bench's. */
+/* The sizes of bench. */
 static bool next_bytes(const struct config *config, size_t index, uint64_t *bytes)
 {
     if (config->size_count > 0) {
@@ -68,7 +68,7 @@ out:
     return status;
 }
 
-/* A worker's operation: *time_us from when all begin to when the last one is done. */
+/* One operation of a worker. *time_us: from the common begin until the last worker is done. */
 static enum status average(struct simulation *simulation, const struct bench_plan *plan,
                            double *time_us, uint64_t *wrong)
 {
@@ -92,7 +92,7 @@ out:
     return status;
 }
 
-/* What the simulation itself has cost so far. */
+/* Prints the cost of the simulation itself so far. */
 static void print_cost(void)
 {
     struct rusage used;
@@ -103,7 +103,7 @@ static void print_cost(void)
            (double)used.ru_maxrss * 1024e-9);
 }
 
-/* The closed form, with latencies, of all that a plan averages. */
+/* The closed form, with latencies, of everything that a plan averages. */
 static double theory_time_us(const struct bench_connection *connection,
                              const struct bench_plan *plan, double bytes_per_s)
 {
@@ -119,7 +119,7 @@ static double theory_time_us(const struct bench_connection *connection,
     return time_us;
 }
 
-/* `model`: whose steps were made; NULL: none. */
+/* `model`: the model of the steps, or NULL. */
 static enum status report_row(struct simulation *simulation, const struct bench_plan *plan,
                               struct bench_measurement *measured, const struct bench_model *model)
 {
@@ -184,15 +184,17 @@ out:
     return status;
 }
 
-/* Ranks of a host that share memory wait in the kernel, and none of the others would run. */
+/* Refuses hierarchical with several ranks on a host: such ranks would wait in the kernel and block
+ * all others. */
 static enum status check_hosts(const struct config *config, struct world *world)
 {
     enum status status;
     double together = world->local_size > 1;
     TRY(world_max(world, NULL, &together, 1));
     if (together > 0 && strcmp(config_backend(config)->name, "hierarchical") == 0) {
-        log_error("--backend hierarchical: several ranks are on one host of the platform, expected "
-                  "one on each; give each rank a line of its own host in the hostfile");
+        log_error(
+            "--backend hierarchical: several ranks on one host of the platform, expected one on "
+            "each; give each rank its own host in the hostfile");
         status = STATUS_USAGE;
     }
 out:
@@ -233,8 +235,8 @@ out:
     return status;
 }
 
-/* Two steps settle into the time of all that follow where a step leaves buckets to the next one,
- * one where it does not. */
+/* Runs the steps of a model. If a step leaves buckets to the next one, two warm-up steps reach
+ * steady state, otherwise one. */
 static enum status run_model(struct simulation *simulation, const struct comm_options *options)
 {
     enum status status;
@@ -263,7 +265,7 @@ static enum status run(struct simulation *simulation)
     struct comm_options options;
     TRY(check_hosts(config, simulation->world));
     config_comm_options(config, config_backend(config), &options);
-    options.transport = TRANSPORT_MPI; /* SimGrid's is in its place */
+    options.transport = TRANSPORT_MPI; /* replaced by the transport of SimGrid */
     if (simulation->world->rank == 0 && config->csv)
         TRY(bench_csv_open(&simulation->csv, config->csv));
     TRY((config->bench.model_gradients ? run_model : run_sizes)(simulation, &options));
@@ -279,7 +281,7 @@ out:
     return status;
 }
 
-/* Rank 0 looks at the options before the others, and ends all where they are wrong. */
+/* Rank 0 checks the options first and ends the run if they are wrong. */
 static enum status parse(int argc, char **argv, struct config *config, struct world *world,
                          bool *helped)
 {

@@ -1,5 +1,5 @@
-/* In place of ../clock.c in builds for simulation: SimGrid's clock, which moves only while messages
- * travel and ranks sleep. */
+/* Replaces common/base/clock.c in builds for simulation: SimGrid's clock, which advances only while
+ * messages travel and ranks sleep. */
 #include "common/base/clock.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ int64_t clock_now_ns(void)
     return llround(simgrid_get_clock() * (double)NS_PER_S);
 }
 
-/* Computing takes no time there. */
+/* Computation takes no simulated time. */
 int64_t clock_thread_ns(void)
 {
     return 0;

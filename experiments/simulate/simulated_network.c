@@ -10,31 +10,31 @@
 
 #include "common/base/status.h"
 
-/* What is due so soon is due now: SimGrid tells times no finer (surf/precision, as smpirun sets
- * it). */
+/* Events within this time count as due now: the resolution of SimGrid (surf/precision, as smpirun
+ * sets it). */
 #define NOW_S 1e-9
 
 struct link {
     double bytes_per_s;
-    sg_link_t simgrids; /* which knows this one as its data */
-    struct link *next;  /* of all */
+    sg_link_t simgrids; /* its data points back to this link */
+    struct link *next;  /* list of all links */
 
-    /* As the first of a route. */
-    struct lane *turn, **last_turn; /* lanes with something to send, the next one first */
+    /* As the first link of a route: */
+    struct lane *turn, **last_turn; /* lanes with messages, in the order of their turns */
     bool busy;
-    double paid_s; /* until when what it has sent takes it, at its rate */
+    double paid_s; /* end of all its transmissions, at its rate */
 
-    /* As a further one. */
-    double seen_s;        /* when this was so: */
-    double waiting_bytes; /* below 0: so much it would let through at once */
+    /* As a later link: */
+    double seen_s;        /* time at which these values hold: */
+    double waiting_bytes; /* queue; below 0: bytes of burst left */
     double coming_bytes_per_s;
 };
 
 struct lane {
     struct network *network;
-    struct crossing *first, **last; /* not yet on the link */
+    struct crossing *first, **last; /* waiting for the link */
     struct lane *next_turn;
-    bool sending; /* one is on the link */
+    bool sending; /* one of its messages is on the link */
     bool closed;
     size_t link_count;
     struct link *links[];
@@ -43,17 +43,17 @@ struct lane {
 struct network {
     struct network_traits traits;
     struct link *links;
-    size_t crossings; /* that have not arrived */
+    size_t crossings; /* messages that have not arrived */
     bool closed;
 
-    /* The events: a heap of those that are due, the first one first. */
-    struct crossing **heap; /* room for all crossings */
+    /* The events: a heap, ordered by time. */
+    struct crossing **heap; /* space for all crossings */
     size_t heap_count, heap_size;
     uint64_t scheduled;
-    double now_s; /* of the last one; the clock may be NOW_S behind it */
+    double now_s; /* time of the last event; the clock may be NOW_S behind it */
 
     sg_sem_t bell;
-    bool asleep; /* its actor, until the first one is due or it is rung for */
+    bool asleep; /* the actor sleeps until until_s or until the bell */
     double until_s;
 };
 
@@ -91,7 +91,7 @@ static struct crossing *take_first(struct network *network)
     return first;
 }
 
-/* Room for one crossing more. */
+/* Makes space for one more crossing. */
 static enum status make_room(struct network *network)
 {
     if (network->crossings < network->heap_size)
@@ -123,7 +123,7 @@ static struct lane *next_turn(struct link *link)
     return lane;
 }
 
-/* Brings a queue up to date. */
+/* Updates a queue to `now_s`. */
 static void look_at(const struct network *network, struct link *link, double now_s)
 {
     link->waiting_bytes += (link->coming_bytes_per_s - link->bytes_per_s) * (now_s - link->seen_s);
@@ -132,7 +132,7 @@ static void look_at(const struct network *network, struct link *link, double now
     link->seen_s = now_s;
 }
 
-/* The link is free, and the lane whose turn it is sends its next message. */
+/* Starts the next message of the next lane on a free link. */
 static void begin(struct network *network, struct link *link, double now_s)
 {
     struct lane *lane = next_turn(link);
@@ -152,7 +152,7 @@ static void begin(struct network *network, struct link *link, double now_s)
     schedule(network, crossing, at_once ? now_s : link->paid_s);
 }
 
-/* Its last byte has left the host, and the next message begins. */
+/* Handles that the last byte has left the host, and starts the next message. */
 static void leave(struct network *network, struct crossing *crossing)
 {
     struct lane *lane = crossing->lane;
@@ -163,7 +163,7 @@ static void leave(struct network *network, struct crossing *crossing)
         look_at(network, link, now_s);
         link->coming_bytes_per_s -= crossing->bytes_per_s;
         if (crossing->bytes_per_s == 0)
-            link->waiting_bytes += crossing->bytes; /* at once */
+            link->waiting_bytes += crossing->bytes; /* left at once */
         double own_s = now_s + link->waiting_bytes / link->bytes_per_s;
         through_s = own_s > through_s ? own_s : through_s;
     }
@@ -171,7 +171,7 @@ static void leave(struct network *network, struct crossing *crossing)
     schedule(network, crossing, through_s + network->traits.latency_s);
     first->busy = lane->sending = false;
     if (lane->first)
-        take_turn(first, lane); /* behind all that wait by now */
+        take_turn(first, lane); /* after all waiting lanes */
     if (first->turn)
         begin(network, first, now_s);
     if (lane->closed && !lane->sending && !lane->first)
@@ -228,7 +228,7 @@ static void run(int argc, char **argv)
     network_free(network);
 }
 
-/* Who calls may be stopped here while others go on. */
+/* Wakes the actor. The calling actor may be suspended here. */
 static void wake(struct network *network)
 {
     if (!network->asleep)
@@ -259,7 +259,7 @@ void network_close(struct network *network)
 
 /* -------- lanes ------------------------------------------------------------------------------- */
 
-/* NULL: no memory. */
+/* The link of a SimGrid link, created at the first call. NULL: no memory. */
 static struct link *link_of(struct network *network, sg_link_t simgrids)
 {
     struct link *link = sg_link_get_data(simgrids);

@@ -1,26 +1,29 @@
 /*
- * The network of a simulation. SimGrid has the platform (hosts, links, routes) and the clock; how
- * messages share links is here, because in SimGrid's own model all that are on a link share it
- * equally at any moment, and a message that waits at one host's link holds up nobody else's. TCP
- * with windows that the switches' queues can hold, which the collectives see to, is otherwise:
+ * The network of a simulation. SimGrid provides the platform (hosts, links, routes) and the clock.
+ * This file decides how messages share links, because SimGrid's own model does not fit. In that
+ * model all messages on a link share it equally at any moment, and a message that waits at one
+ * host's link does not delay those of other hosts.
  *
- * - A host's own link, the first of a route, takes messages by turns: one of each lane that has
- *   any, whole, at the link's full rate. (A kernel lets each connection have about 64 KB in the
- *   link's queue, then the next one. No message of several to different hosts is longer, unless one
- *   asks for that.) So a host's link is busy while it has anything to send, and who has longer
- *   messages for one peer than for another sends it that much more.
- * - Every further link is a queue: bytes come to it while they leave their hosts, mixed with all
- *   others', and are passed on in that order. Nothing is lost however long it becomes. What waits
- *   there does not hold up what its sender has for others.
+ * TCP behaves differently if its windows fit into the switches' queues, as those of the collectives
+ * do:
  *
- * A link that has rested lets a burst through at once before its rate holds, as a token bucket
- * does; with none, and one message on its way, that takes bytes / rate + latency.
+ * - A host's own link, the first of a route, sends whole messages round robin over the lanes that
+ *   have any, at the link's full rate. (A kernel lets each connection put about 64 KB into the
+ *   link's queue, then the next one. Messages to several hosts are shorter than that unless the
+ *   user asks for longer ones.) The link is therefore busy while its host has anything to send. A
+ *   peer with longer messages gets more of the rate.
+ * - Every further link is a queue. Bytes of all hosts enter it while they leave their hosts, and
+ *   leave it in that order. Nothing is lost, however long the queue becomes. A queue does not delay
+ *   messages of the same sender for other hosts.
  *
- * A message has arrived when the slowest link of its route has passed on its last byte, and a
- * latency after that. This is exact where one link behind the first limits, as in a flat network;
- * with several, a queue is taken to get what one before it may still have.
+ * An idle link lets a burst through before its rate applies, as a token bucket does. Without a
+ * burst, a single message takes bytes / rate + latency.
  *
- * One actor moves all, event by event: two a message, the last byte leaves and it has arrived.
+ * A message arrives one latency after the slowest link of its route has passed on its last byte.
+ * This is exact if one link after the first is the limit, as in a flat network. With several such
+ * links, each queue is assumed to receive bytes that an earlier queue may still hold.
+ *
+ * One actor processes all events. Each message has two: its last byte leaves, and it arrives.
  */
 #ifndef PSRING_EXPERIMENTS_SIMULATE_SIMULATED_NETWORK_H
 #define PSRING_EXPERIMENTS_SIMULATE_SIMULATED_NETWORK_H
@@ -33,38 +36,38 @@
 
 struct network;
 
-/* From one host to another, in order. */
+/* The ordered connection from one host to another. */
 struct lane;
 
-/* What travels: embedded in its owner's memory, which stays until it has arrived. The actor of the
- * network calls both functions, which may wake other actors. */
+/* A message in the network. Its owner embeds it and keeps the memory until it has arrived. The
+ * actor of the network calls both functions; they may wake other actors. */
 struct crossing {
-    double bytes;                               /* the network adds the header's */
+    double bytes;                               /* payload; the network adds the header */
     void (*left)(struct crossing *crossing);    /* its last byte has left the host */
-    void (*arrived)(struct crossing *crossing); /* the network has forgotten it */
+    void (*arrived)(struct crossing *crossing); /* the network no longer uses it */
 
-    /* The network's own. */
+    /* Private to the network: */
     struct lane *lane;
     struct crossing *next; /* on the lane */
-    double bytes_per_s;    /* that it leaves at; 0: at once */
-    double due_s;          /* when it has left or arrived */
-    uint64_t order;        /* among those that are due together */
+    double bytes_per_s;    /* its rate on the first link; 0: at once */
+    double due_s;          /* time of its next event */
+    uint64_t order;        /* order of events at the same time */
     bool has_left;
 };
 
 struct network_traits {
-    double latency_s;    /* what a message takes beside its bytes */
-    double header_bytes; /* that go with each message, over all links of its route */
-    double burst_bytes;  /* what a link lets through at once after a rest */
+    double latency_s;    /* added to the time of its bytes */
+    double header_bytes; /* added to each message, on all links of its route */
+    double burst_bytes;  /* bytes that an idle link lets through at once */
 };
 
-/* Starts the actor, on the caller's host. NULL: no memory (logged). */
+/* Starts the actor on the caller's host. NULL: no memory (logged). */
 struct network *network_new(struct network_traits traits);
 
-/* Its actor frees it, once all has arrived. All lanes are closed. */
+/* Closes a network without open lanes. Its actor frees it after the last arrival. */
 void network_close(struct network *network);
 
-/* `to` is another host than `from`. The caller closes it; what is on it then still arrives. */
+/* Opens a lane; `to` must differ from `from`. The caller closes it; messages in it still arrive. */
 enum status network_lane_open(struct lane **lane, struct network *network, sg_host_t from,
                               sg_host_t to);
 void network_lane_close(struct lane *lane);

@@ -1,5 +1,5 @@
-/* In place of ../thread.c in builds for simulation: a thread is an actor of SimGrid, on the host of
- * the one that starts it. Actors take turns, each until it waits for something of SimGrid's. */
+/* Replaces common/base/thread.c in builds for simulation. A thread is a SimGrid actor on the host
+ * of the thread that starts it. Actors take turns; each runs until it waits in SimGrid. */
 #include <simgrid/actor.h>
 #include <simgrid/cond.h>
 #include <simgrid/host.h>
@@ -44,8 +44,7 @@ void thread_join(struct thread *thread)
     thread->running = false;
 }
 
-/* The monitor in builds for simulation: what stops a thread of the kernel there would
- * stop all actors. */
+/* The monitor in builds for simulation. Blocking a kernel thread would block all actors. */
 
 void monitor_init(struct monitor *monitor)
 {

@@ -1,10 +1,11 @@
 /*
- * The transport of a simulation: messages that take time (simulated_network.h says how long) and
- * move nothing but memory. Those between ranks of one host take none. What a link carries is
- * payload, and for each message's header as much as the platform says.
+ * The transport of a simulation. Messages take time (simulated_network.h) but only hand over
+ * memory. Messages between ranks of one host take no time. Links carry the payload, plus the header
+ * size of the platform per message.
  *
- * Nothing polls. Who waits sleeps on the bell of its inbox, and what the network brings goes there.
- * All is in one process, whose actors take turns; none is interrupted between two calls of SimGrid.
+ * Nothing polls. A waiting node sleeps on the bell of its inbox, and the network delivers there.
+ * All actors run in one process and take turns. An actor is never interrupted between two calls of
+ * SimGrid.
  */
 #include <simgrid/host.h>
 #include <simgrid/semaphore.h>
@@ -23,7 +24,7 @@ struct parcel {
     const void *payload; /* `copy`, or shared memory */
     void *copy;
     struct office *office;
-    struct simulated_endpoint *from; /* gone where its inbox is closed */
+    struct simulated_endpoint *from; /* invalid if its inbox is closed */
     int sender, receiver;
     struct parcel *next; /* in the inbox */
 };
@@ -32,19 +33,19 @@ struct queue {
     struct parcel *first, **last;
 };
 
-/* What has arrived at a node. */
+/* The arrived messages of a node. */
 struct inbox {
     sg_host_t host;
     sg_sem_t bell;
     bool asleep;    /* its node waits for the bell */
-    bool for_sends; /* and is to hear of sends that are complete, too */
+    bool for_sends; /* completed sends wake it, too */
     bool closed;
     struct queue queue;
 };
 
-/* All inboxes, by node: one for all endpoints of a transport_open. */
+/* All inboxes, by node. All endpoints of one transport_open share it. */
 struct office {
-    int users; /* endpoints, and messages on their way */
+    int users; /* endpoints, and travelling messages */
     int nodes;
     struct inbox inboxes[];
 };
@@ -54,7 +55,7 @@ struct simulated_endpoint {
     struct office *office;
     struct inbox *inbox;
     struct simulated_peer {
-        struct lane *lane; /* NULL: nothing has been sent there, or nothing takes time */
+        struct lane *lane; /* NULL: nothing was sent there, or it is on the same host */
         uint64_t completed;
     } peers[]; /* by node */
 };
@@ -162,8 +163,8 @@ static void crossing_arrived(struct crossing *crossing)
     office_leave(office);
 }
 
-/* The payload is copied now: the sender may close its endpoint before it has left. NULL: no memory
- * (logged). */
+/* Copies the payload, because the sender may close its endpoint before the payload has left. NULL:
+ * no memory (logged). */
 static struct parcel *parcel_new(struct simulated_endpoint *endpoint, int receiver,
                                  const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
                                  size_t length)
@@ -232,7 +233,7 @@ static uint64_t simulated_completed(struct transport *transport, int peer)
 
 /* -------- receiving --------------------------------------------------------------------------- */
 
-/* Gives the slots, or what waits for slots, all that has arrived. */
+/* Delivers all arrived messages to the slots, or to the queue for future slots. */
 static enum status take_arrivals(struct simulated_endpoint *endpoint, bool *moved)
 {
     enum status status = STATUS_OK;
@@ -253,7 +254,7 @@ out:
     return status;
 }
 
-/* The wait has no end of its own: where no rank can go on any more, SimGrid ends the run. */
+/* The wait has no time-out: if no rank can continue, SimGrid ends the run. */
 static enum status simulated_progress(struct transport *transport, int64_t wait_ns, bool for_sends,
                                       bool *moved)
 {
@@ -326,7 +327,7 @@ out:
     return status;
 }
 
-/* In the place of common/net/transport/mpi.c. */
+/* Replaces common/net/transport/mpi.c. */
 const struct transport_ops transport_mpi_ops = {
     .name = "mpi",
     .summary = "messages that SimGrid times",

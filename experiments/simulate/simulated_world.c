@@ -1,5 +1,5 @@
-/* The world of a simulation: smpirun has started the ranks; their collective calls go through
- * memory and a barrier, and take no simulated time. */
+/* The world of a simulation. smpirun starts the ranks. Collective calls go through memory and a
+ * barrier, and take no simulated time. */
 #include "experiments/simulate/simulated_world.h"
 
 #include <mpi.h>
@@ -12,18 +12,18 @@
 #include "experiments/simulate/simulated_network.h"
 #include "common/net/world_impl.h"
 
-/* Where the ranks of a group meet: one for all of them. */
+/* The shared state of the ranks of a group. */
 struct meeting {
-    int members; /* that have not left */
+    int members; /* members that have not left */
     sg_bar_t barrier;
-    const void *given[]; /* (members at first) by index in the group */
+    const void *given[]; /* (initial members), by index in the group */
 };
 
 struct group_impl {
     struct meeting *meeting;
 };
 
-/* What all ranks of a world have in common: rank 0 makes it. */
+/* The shared state of a world. Rank 0 makes it. */
 struct common {
     struct meeting *meeting;
     struct network *network;
@@ -45,7 +45,7 @@ static enum status meeting_new(struct meeting **out, int members)
     return STATUS_OK;
 }
 
-/* True: the last one has left. */
+/* Returns true when the last member leaves. */
 static bool meeting_leave(struct meeting *meeting)
 {
     if (--meeting->members > 0)
@@ -55,7 +55,7 @@ static bool meeting_leave(struct meeting *meeting)
     return true;
 }
 
-/* A group as its members see it. */
+/* One member's view of a group. */
 struct simulated_place {
     struct meeting *meeting;
     int index, size;
@@ -70,7 +70,7 @@ static struct simulated_place place_in(const struct world *world, const struct g
 
 /* -------- collective calls -------------------------------------------------------------------- */
 
-/* All give; then each takes what the call has for it. */
+/* Each rank publishes its input, then copies its part. */
 static enum status simulated_call(struct world *world, const struct group *group,
                                   enum world_call call, const void *in, void *out, size_t bytes)
 {
@@ -86,13 +86,13 @@ static enum status simulated_call(struct world *world, const struct group *group
         if (to != from)
             memcpy(to, from, bytes);
     }
-    sg_barrier_wait(place.meeting->barrier); /* what is given stays until all have it */
+    sg_barrier_wait(place.meeting->barrier); /* inputs stay valid until all ranks have copied */
     return STATUS_OK;
 }
 
 /* -------- groups ------------------------------------------------------------------------------ */
 
-/* The group's first rank makes what they meet by. */
+/* Opens a group. Its first rank makes the meeting. */
 static enum status simulated_group_open(struct world *world, struct group *group, int color)
 {
     (void)color;
@@ -133,14 +133,14 @@ static void simulated_close(struct world *world)
     MPI_Finalize();
 }
 
-/* A property of the caller's host; 0: it has none. */
+/* A numeric property of the caller's host; 0: absent. */
 static double host_number(const char *property)
 {
     const char *value = sg_host_get_property_value(sg_host_self(), property);
     return value ? strtod(value, NULL) : 0;
 }
 
-/* No abort: the process that world_abort ends is that of all ranks. */
+/* Has no .abort: the process that world_abort ends contains all ranks. */
 static const struct world_ops simulated_ops = {
     .in_one_process = true,
     .call = simulated_call,

@@ -1,10 +1,10 @@
 # shellcheck shell=bash disable=SC2154
-# simulations.sh: what simulate.sh, which loads it, simulates: flat platforms, others, and what was measured; and the
-# summary of all.
+# simulations.sh: the simulations of simulate.sh, which loads this file: flat platforms, other platforms, measured rows;
+# and the summary.
 
 # -------- simulations ---------------------------------------------------------------------------
 
-# platform NAME=VALUE...: of $hosts hosts, into $work/platform.xml: see simulate/platform.awk.
+# platform NAME=VALUE...: writes a platform of $hosts hosts to $work/platform.xml; see simulate/platform.awk.
 platform()
 {
     local setting settings=()
@@ -15,16 +15,17 @@ platform()
     awk "${settings[@]}" -f "$here/simulate/platform.awk" >"$work/platform.xml"
 }
 
-# ranks COUNT [interleaved]: which host each of them is on, one after the other, or neighbours in different racks.
+# ranks COUNT [interleaved]: writes the host of each rank: consecutive, or with neighbours in different racks.
 ranks()
 {
     awk -v ranks="$1" -v racks="$([[ ${2:-} ]] && echo "$racks" || echo 1)" \
         'BEGIN { for (r = 0; r < ranks; r++) print "h" r % racks * (ranks / racks) + int(r / racks) }' >"$work/hosts"
 }
 
-of='' # the link that --cost-model has fitted, with a / behind
+of='' # name of the fitted link of --cost-model, followed by /
 
-# simulate NETWORK CSV OPTION...: on $work/platform.xml, ranks as in $work/hosts, in $limit seconds where that is set.
+# simulate NETWORK CSV OPTION...: simulates on $work/platform.xml, with ranks as in $work/hosts. If $limit is set, it
+# limits the seconds.
 simulate()
 {
     local network=$of$1 csv=$2 command
@@ -43,13 +44,13 @@ simulate()
         sed "s|# this machine|$network, $(wc -l <"$work/hosts") ranks, $*|" >>"$work/costs"
 }
 
-# The closed forms are of one message a step. In segments a step's latency goes by while others are on their way: that
-# is simulated, too, but not checked.
+# The closed forms describe one message a step. With segments, the latency of a step overlaps with other segments; that
+# is simulated, but not checked.
 ring=(--backend ring --segment-bytes 1g)
 rhd=(--backend rhd --segment-bytes 1g)
 
-# served SERVERS: options of ps. 32 chunks a shard: where many workers share a link it would cut many more, hours of them. Four
-# of them on their way, so that none waits for an answer, as in the closed form.
+# served SERVERS: prints the options of ps. 32 chunks a shard, because psring would cut far more if many workers share a
+# link, and they would take hours. Four chunks travel at a time, so none waits for an answer, as in the closed form.
 served()
 {
     awk -v bytes="$bytes" -v servers="$1" 'BEGIN {
@@ -58,7 +59,7 @@ served()
     }'
 }
 
-# flat HOSTS OPTION...: all at one switch.
+# flat HOSTS OPTION...: simulates with all hosts at one switch.
 flat()
 {
     local hosts=$1
@@ -75,7 +76,7 @@ simulate_flat()
         say "${of}flat, $w workers"
         flat "$w" "${ring[@]}"
         flat "$w" "${rhd[@]}"
-        # More pairs of a worker and a server are minutes of messages.
+        # More pairs of a worker and a server take minutes.
         for servers in $(printf '%d\n' 1 $((w / 4)) $((w / 2)) "$w" | sort -un); do
             ((servers > 0 && servers * w <= 16384)) || continue
             read -ra options < <(served "$servers")
@@ -88,7 +89,7 @@ simulate_flat()
     done
 }
 
-# shapes NETWORK PLATFORM-SETTING...: the same on a platform that is not flat.
+# shapes NETWORK PLATFORM-SETTING...: simulates on a platform that is not flat.
 shapes()
 {
     local network=$1 w=$shape_workers hosts=$shape_workers options
@@ -123,7 +124,7 @@ simulate_links()
     done < <(tr '\t' '|' <"$work/links")
 }
 
-# -------- against what was measured -------------------------------------------------------------
+# -------- compared with measured rows -----------------------------------------------------------
 
 simulate_measured()
 {
@@ -131,7 +132,7 @@ simulate_measured()
     awk -v "CPU_LIMITED=$CPU_LIMITED" -v "PAYLOAD_SHARE=$PAYLOAD_SHARE" -v "BUCKET_BYTES=$BUCKET_BYTES" \
         -f "$here/simulate/measured.awk" "$against" >"$work/measured"
     [[ -s $work/measured ]] ||
-        die "--against '$against': no row of ring, rhd or ps that links all alike have limited, with 2 to 8 workers, 1 MB or more"
+        die "--against '$against': no row of ring, rhd or ps with 2 to 8 workers, at least 1 MB, limited by equal links"
     say "against $(wc -l <"$work/measured") rows of $against"
     while read -r backend placement w servers size rate _ burst; do
         hosts=$w options=(--backend "$backend")
@@ -145,20 +146,20 @@ simulate_measured()
     awk -v csv="$work/measured.csv" -f "$here/simulate/against.awk" "$work/measured" >"$out/against.csv"
 }
 
-# -------- what they say -------------------------------------------------------------------------
+# -------- the summary ---------------------------------------------------------------------------
 
 summarise()
 {
     local wrong=0
     {
-        echo "One all-reduce of $bytes bytes, simulated; links, bytes/s each way and seconds a message:"
+        echo "One all-reduce of $bytes bytes, simulated; links, bytes/s each way and seconds per message:"
         awk -F '\t' '{ sub("/$", "", $1); printf "  %s%.8g, %.3g\n", $1 == "" ? "" : $1 ": ", $2, $3 }' "$work/links"
         awk -v links="$work/links" -f "$here/simulate/summary.awk" "$out/simulate.csv" || wrong=1
         if [[ $against ]]; then
             awk -f "$here/simulate/summary_against.awk" "$out/against.csv" || wrong=1
         fi
         echo
-        echo "What the largest simulations took of this machine:"
+        echo "Cost of the largest simulations on this machine:"
         sort -rn "$work/costs" | awk -F '\t' 'NR <= 4 { print "  " $2 }'
     } >"$out/simulate-summary.txt"
     cat "$out/simulate-summary.txt"

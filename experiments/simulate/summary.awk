@@ -1,6 +1,7 @@
-# summary.awk: simulate.csv as a table a platform; fails where a flat row is off the closed form by more than 0.5%, an
-# element is wrong, or bytes are not those of theory. -v links=FILE has the latency of each platform's messages: servers
-# inside workers may be faster by one, as their last answer's can go by while others are on the link.
+# summary.awk: prints simulate.csv as one table per platform. Fails if a flat row is off the closed form by more than
+# 0.5%, an element is wrong, or bytes differ from theory.
+# -v links=FILE has the message latency of each platform. Servers inside workers may be faster by one latency, because
+# it can overlap with other messages on the link.
 BEGIN {
     while (links != "" && (getline line <links) > 0) {
         split(line, fields, "\t")
@@ -17,8 +18,8 @@ NR == 1 {
     network = $column["network"]
     if (network != last) {
         flat = network ~ "[:/]flat$"
-        printf "\n%s%s, ms:\n\n", network, flat ? " (WRONG: off the closed form by more than 0.5%)" : ", beside the closed form of links all alike"
-        printf "  %-8s %-10s %7s %7s %12s %12s %9s\n", "backend", "placement", "workers", "servers", "simulated", flat ? "closed form" : "all alike", flat ? "error" : "ratio"
+        printf "\n%s%s, ms:\n\n", network, flat ? " (WRONG: off the closed form by more than 0.5%)" : ", compared with the closed form for equal links"
+        printf "  %-8s %-10s %7s %7s %12s %12s %9s\n", "backend", "placement", "workers", "servers", "simulated", flat ? "closed form" : "equal links", flat ? "error" : "ratio"
         last = network
     }
     time = $column["time_us_median"]

@@ -1,7 +1,7 @@
-# summary_against.awk: against.csv as a table; fails where a row is off by more than 5%.
+# summary_against.awk: prints against.csv as a table. Fails if a row is off by more than 5%.
 BEGIN {
     FS = ","
-    print "\nAgainst what was measured (WRONG: off by more than 5%), ms:\n"
+    print "\nSimulated compared with measured (WRONG: off by more than 5%), ms:\n"
     printf "  %-8s %-10s %7s %7s %10s %10s %10s %8s\n", "backend", "placement", "workers", "servers", "bytes", "measured", "simulated", "error"
 }
 NR > 1 {

@@ -50,10 +50,10 @@ size_t trace_medians(const struct trace_step *steps, size_t count, int rank,
  * The critical path of a step. A walk from the end of the step back to its begin finds, for every
  * moment, the activity that everything else waited for:
  *
- *   - A thread that waits for a message waited for its link since the send, and before that for its
- * sender.
- *   - A thread that waits for a bucket waited for its averaging.
- *   - An idle averaging thread waited for the computation that completes the next bucket.
+ * - A thread that waits for a message waited for its link since the send, and before that for its
+ *   sender.
+ * - A thread that waits for a bucket waited for its averaging.
+ * - An idle averaging thread waited for the computation that completes the next bucket.
  *
  * A pure function of a timeline.
  */
