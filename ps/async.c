@@ -61,11 +61,11 @@ bool async_may_answer(const struct async_rules *rules, const uint64_t *clocks, i
 uint64_t async_next_step(const struct consistency *consistency, uint64_t next, uint64_t first,
                          uint64_t end)
 {
-    bool backed_up = consistency->backup_workers > 0;
+    bool together = !consistency_applies_each(consistency);
     uint64_t behind = first > next ? first - next : 0;
-    if (behind == 0 || (consistency->late_steps == 0 && !backed_up))
+    if (behind == 0 || (consistency->late_steps == 0 && !together))
         return next;
-    return first >= end || backed_up || behind >= consistency->late_steps ? first : next;
+    return first >= end || together || behind >= consistency->late_steps ? first : next;
 }
 
 /* -------- a worker's steps -------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ static uint64_t ahead_of(const struct async_steps *steps, const struct consisten
 {
     if (steps->answers == 0)
         return 0;
-    return consistency->backup_workers > 0 ? steps->ahead_least : steps->ahead_most;
+    return consistency_applies_each(consistency) ? steps->ahead_most : steps->ahead_least;
 }
 
 uint64_t async_steps_next(struct async_steps *steps, const struct consistency *consistency)
@@ -293,14 +293,21 @@ static void compare_clocks(const struct async *u, const struct async_chunk *prog
         first = progress->applied;
     }
     answer->staleness = to_u16(clock - least);
-    answer->ahead = to_u16(first - clock);
+    answer->ahead = to_u16(first < clock ? 0 : first - clock);
     answer->late = pull->late;
 }
 
-/* What no answer may say, whatever the rules say. */
-static enum status check_bound(const struct async *u, int worker, const struct message *answer)
+/* What no answer may be, whatever the rules say: parameters that lack a step. */
+static enum status check_bound(const struct async *u, int worker, const struct async_push *pull,
+                               const struct message *answer)
 {
     const struct consistency *consistency = &u->site->options->consistency;
+    const struct async_chunk *progress = progress_of(u, pull->bucket, pull->index);
+    if (!u->rules.alone && progress->applied <= pull->step)
+        return FAIL(STATUS_PROTOCOL,
+                    "server %d: worker %d was about to get parameters without step %" PRIu64
+                    ", which is not applied yet; please report it",
+                    u->site->index, worker, pull->step);
     if (consistency->kind != CONSISTENCY_SSP || answer->staleness <= consistency->staleness)
         return STATUS_OK;
     return FAIL(STATUS_PROTOCOL,
@@ -314,7 +321,7 @@ static enum status answer_pull(struct async *u, int worker, const struct async_p
     enum status status = STATUS_OK;
     struct message answer = message_for(u, pull->bucket, pull->index, pull->step);
     compare_clocks(u, progress_of(u, pull->bucket, pull->index), worker, pull, &answer);
-    TRY(check_bound(u, worker, &answer));
+    TRY(check_bound(u, worker, pull, &answer));
     TRY(send_answer(u, worker, &answer, values_of(u, pull->bucket, pull->index, COMM_PARAMETERS)));
 out:
     return status;

@@ -38,6 +38,13 @@ static inline bool consistency_updates(const struct consistency *consistency)
     return consistency->kind != CONSISTENCY_BSP || consistency->backup_workers > 0;
 }
 
+/* Whether such a server applies each push by itself. If not, it applies the pushes of a step
+ * together, as their mean. */
+static inline bool consistency_applies_each(const struct consistency *consistency)
+{
+    return consistency->kind != CONSISTENCY_BSP;
+}
+
 /* What a server holds of each bucket: arrays of as many elements as the bucket has. */
 enum { COMM_GRADIENTS, COMM_PARAMETERS, COMM_STATES /* and on: the optimizer's state */ };
 

@@ -269,14 +269,14 @@ out:
 static enum status open_updater(struct trainer *t)
 {
     const struct config *config = t->config;
-    bool alone = config->consistency.kind != CONSISTENCY_BSP; /* each push is an update */
+    bool each = consistency_applies_each(&config->consistency);
     return updater_open(&t->updater,
                         &(struct updater_options){.count = net_parameter_count(t->net),
                                                   .trains = !config->train.paced,
                                                   .kind = config->learning.optimizer,
                                                   .optimizer = learning_optimizer(config),
                                                   .lr = t->lr,
-                                                  .updates = alone ? t->workers : 1});
+                                                  .updates = each ? t->workers : 1});
 }
 
 static enum status open_exchange(struct trainer *t)
