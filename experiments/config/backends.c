@@ -12,7 +12,7 @@
 #include "ring/hierarchical.h"
 #include "ring/ring.h"
 
-/* Not const: a program may have further ones. */
+/* Not const: backend_add appends to it. */
 static const struct backend *list[BACKENDS_MOST] = {
     &backend_none, &backend_ps,  &backend_ring,         &backend_mpi,
     &backend_nccl, &backend_rhd, &backend_hierarchical,
@@ -52,7 +52,7 @@ int backend_find(const char *name)
     return -1;
 }
 
-/* Ended by `last` and NULL. */
+/* Ends the names with `last` and NULL. */
 static void fill_names(const char **names, const char *last)
 {
     size_t count = backend_count();
@@ -108,7 +108,7 @@ void backend_describe(const struct backend *backend, const struct world *world,
 {
     enum { LISTED = 8 };
     struct line line = line_in(text, size);
-    uint32_t hash = 2166136261; /* FNV-1a: of more workers than there is room for */
+    uint32_t hash = 2166136261; /* FNV-1a, for more workers than the text can list */
     line_add(&line, "%s", backend->name);
     if (!backend->sums_within_host_first)
         return;

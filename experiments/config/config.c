@@ -61,7 +61,7 @@ struct obeyed {
     enum status status;
 };
 
-/* To give an option to a run that does not obey it is a mistake worth a word. */
+/* Refuses an option that the run would ignore: it is probably a mistake. */
 static void check_obeyed(void *context, const char *name, const char *value)
 {
     struct obeyed *obeyed = context;
@@ -82,17 +82,16 @@ static void check_obeyed(void *context, const char *name, const char *value)
     }
 }
 
-/* The default is for runs whose time-out is the default's, too. */
+/* Only a given value is checked: the default suits the default time-out. */
 static enum status check_stall_warning(const struct config *config,
                                        const struct config_table *table)
 {
     if (!config_table_given(table, "stall-warning") || config->stall_warning < config->timeout)
         return STATUS_OK;
-    return FAIL(
-        STATUS_USAGE,
-        "--stall-warning %g: nobody would be warned, --timeout ends the run after %g s; give "
-        "less than that, or 0 for no warnings",
-        config->stall_warning, config->timeout);
+    return FAIL(STATUS_USAGE,
+                "--stall-warning %g: --timeout ends the run after %g s, before any warning; give "
+                "less than that, or 0 for no warnings",
+                config->stall_warning, config->timeout);
 }
 
 /* -------- the environment -------------------------------------------------------------------- */
@@ -105,8 +104,8 @@ static enum status link_rate_from_environment(struct config *config)
     if (options_parse_rate(text, &config->link_rate))
         return STATUS_OK;
     return FAIL(STATUS_USAGE,
-                "PSRING_LINK_BITS: found '%s', expected 200mbit, say, or bits per second; correct "
-                "or unset it",
+                "PSRING_LINK_BITS: found '%s', expected bits per second or a rate like 200mbit; "
+                "correct or unset it",
                 text);
 }
 
@@ -189,8 +188,8 @@ void config_visit(const struct config *config,
 
 /* -------- resolving on the ranks -------------------------------------------------------------- */
 
-/* What a host has of its own, and what rank 0 alone uses. All other options decide which messages
- * there are, or bits. */
+/* Options that may differ between hosts, and options that only rank 0 uses. All other options
+ * decide messages or bits of results. */
 static const char *const free_options[] = {"rendezvous",    "rank",
                                            "subnet",        "threads",
                                            "data",          "timeout",
@@ -202,7 +201,7 @@ static const char *const free_options[] = {"rendezvous",    "rank",
                                            "stall-warning", "cost-model",
                                            "token"};
 
-enum { VALUE_BYTES = 128 }; /* of longer values the beginning is compared */
+enum { VALUE_BYTES = 128 }; /* only this many bytes of a value are compared */
 
 struct values {
     int32_t command;
@@ -229,7 +228,7 @@ static void add_option(void *context, const char *name, const char *value)
     struct shared_options *shared = context;
     if (config_is_free(name))
         return;
-    /* It matters whether there are such names: only rank 0 uses them. */
+    /* Only rank 0 uses these names, but all ranks must agree whether they are given. */
     if (strcmp(name, "checkpoint") == 0 || strcmp(name, "timeline") == 0)
         value = value[0] ? "given" : "";
     CHECK(shared->count < CONFIG_OPTIONS_MAX);
@@ -237,10 +236,11 @@ static void add_option(void *context, const char *name, const char *value)
     shared->names[shared->count++] = name;
 }
 
-/* Collective. All ranks must have the same command and options. mpirun gives all of them one
- * command line; by rendezvous each has its own. A difference in one option would be met as a
- * message of the wrong length, in another one as a rank that waits for ever; of some, a seed say,
- * nothing would ever tell. STATUS_USAGE, logged, on every rank whose options are not rank 0's. */
+/* Collective. Checks that all ranks have the same command and options. mpirun gives all ranks one
+ * command line; at a rendezvous each rank has its own. A different option could cause a message of
+ * the wrong length or a rank that waits for ever. Some differences (the seed) would cause wrong
+ * results without any error. STATUS_USAGE, logged, on every rank whose options differ from rank
+ * 0's. */
 static enum status check_same(const struct config *config, struct world *world)
 {
     enum status status = STATUS_OK;
@@ -269,7 +269,7 @@ out:
     return status;
 }
 
-/* Collective. Chooses, and puts the first pick in its place; nothing where a backend was named. */
+/* Collective. With --backend auto, chooses and applies the first pick. Otherwise does nothing. */
 static enum status choose_backend(struct config *config, struct world *world)
 {
     enum status status = STATUS_OK;
@@ -287,7 +287,7 @@ out:
     return status;
 }
 
-/* Servers sum what comes over the network, on the CPU. */
+/* Only workers take a GPU: servers sum received data on the CPU. */
 static enum status choose_gpu(struct config *config, struct world *world)
 {
     enum status status = STATUS_OK;
@@ -299,7 +299,7 @@ static enum status choose_gpu(struct config *config, struct world *world)
     status = gpus_choose(world, worker, config->share_gpu, &config->gpu);
     if (status != STATUS_UNSUPPORTED || !config->elastic.join)
         return status;
-    /* An elastic job goes on with those that have one. */
+    /* An elastic job continues with the workers that have a GPU. */
     if (!worker || config->gpu >= 0)
         return STATUS_TRANSPORT;
     log_error("--device cuda: no GPU is left for this worker; start fewer on its machine, or all "
@@ -308,7 +308,7 @@ out:
     return status;
 }
 
-/* Before anything asks how many cores there are, or starts threads. */
+/* Call before anything counts cores or starts threads. */
 static enum status pin_rank(const struct config *config, struct world *world)
 {
     enum status status = STATUS_OK;
@@ -321,7 +321,7 @@ out:
     return status;
 }
 
-/* One rank of each host counts it. */
+/* Counts hosts: one rank of each host adds 1. */
 static enum status name_network(struct config *config, struct world *world)
 {
     enum status status;
@@ -354,12 +354,13 @@ static struct comm_library library_of(const struct config *config)
 enum status config_resolve(struct config *config, struct world *world)
 {
     enum status status;
-    if (!config->elastic.join) /* else the server has compared them before it let this process in */
+    if (!config->elastic
+             .join) /* in an elastic job the server compared them before it admitted this process */
         TRY(check_same(config, world));
     TRY(name_network(config, world));
     TRY(choose_backend(config, world));
     if (world->rank != 0)
-        log_set_level(LOG_SILENT); /* all find the same: one of them says it */
+        log_set_level(LOG_SILENT); /* all ranks find the same error: only rank 0 logs it */
     status = config_check_world(config, world->size);
     if (status == STATUS_OK)
         status = learning_share_batch(config, world->size);
@@ -441,7 +442,8 @@ void config_device_options(const struct config *config, struct device_options *o
         .threads = 1,
         .gpu = config->gpu,
         .graph = config->graph,
-        .conv = config->train.paced ? DEVICE_CONV_OWN : config->conv, /* a wait convolves nothing */
+        .conv = config->train.paced ? DEVICE_CONV_OWN
+                                    : config->conv, /* a paced run has no convolutions */
         .tf32 = config->tf32,
     };
 }

@@ -1,11 +1,11 @@
 /*
- * The configuration of a run: one struct, with one for each command in it, filled and validated
- * once, from one option table that also prints --help and goes, complete, into every result file.
- * The only reader of the environment: PSRING_DATA, PSRING_NETWORK, PSRING_LINK_BITS and
- * PSRING_BIND_SUBNET are defaults of
- * --data, --network, --link-rate and --subnet (experiments/vcluster.sh exports the last three).
- * MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, as torchrun sets them, stand for --rendezvous,
- * --rank and --world-size.
+ * The configuration of a run: one struct that contains a struct for each command. It is filled and
+ * validated once, from one option table. The same table prints --help and goes, complete, into
+ * every result file. No other code reads the environment. PSRING_DATA, PSRING_NETWORK,
+ * PSRING_LINK_BITS and PSRING_BIND_SUBNET are defaults of --data, --network, --link-rate and
+ * --subnet (experiments/vcluster.sh exports the last three). PSRING_TOKEN is the default of
+ * --token. torchrun's MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE replace --rendezvous, --rank
+ * and --world-size.
  */
 #ifndef PSRING_EXPERIMENTS_CONFIG_CONFIG_H
 #define PSRING_EXPERIMENTS_CONFIG_CONFIG_H
@@ -21,38 +21,38 @@
 #include "common/net/world.h"
 
 /*
- * Which GPU a rank takes. Ranks of one machine share its GPUs, whatever their hosts are called: the
- * namespaces and containers of a machine are hosts of their own, its GPUs are not. A GPU is known
- * by its PCI bus id, because its number differs between processes: a launcher that binds one GPU to
- * each task (srun --gpus-per-task=1) lets every rank see another GPU as number 0.
+ * Assigns GPUs to ranks. Ranks on one machine share its GPUs, even if their host names differ:
+ * namespaces and containers of a machine are separate hosts, but they share its GPUs. A GPU is
+ * identified by its PCI bus id, because its number differs between processes. If a launcher binds
+ * one GPU to each task (srun --gpus-per-task=1), every rank sees a different GPU as number 0.
  */
 
-/* What one rank says of itself. Plain data: ranks exchange it. */
+/* A rank's report about itself. Plain data: ranks exchange it. */
 struct gpu_view {
-    int machine;                                    /* equal numbers: the same machine */
+    int machine;                                    /* equal numbers mean the same machine */
     bool wanted;                                    /* the rank computes on a GPU */
-    int count;                                      /* GPUs that it sees */
-    char ids[DEVICE_GPUS_MAX][DEVICE_GPU_ID_BYTES]; /* by their numbers in that process */
+    int count;                                      /* number of GPUs that the rank sees */
+    char ids[DEVICE_GPUS_MAX][DEVICE_GPU_ID_BYTES]; /* by GPU number in that process */
     char host[64];
 };
 
 /*
- * index[r]: the number, as rank r sees it, of the GPU that it takes; -1 if it wants none or none is
- * left. Pure, and the same on all ranks. Each GPU has one rank at most; where all ranks of a
- * machine see the same GPUs, they take them in the order of ranks. With `share`, ranks that are
- * left get the GPU that the fewest have. *without: the first rank that wants a GPU and has none, or
- * -1. Fails only without memory.
+ * index[r]: the number, as rank r sees it, of the GPU that rank r takes. -1 if the rank wants no
+ * GPU or none is left. Pure, with the same result on all ranks. Each GPU gets at most one rank. If
+ * all ranks of a machine see the same GPUs, they take them in rank order. With `share`, each
+ * remaining rank gets the GPU with the fewest ranks. *without: the first rank that wants a GPU and
+ * has none, or -1. Fails only without memory.
  */
 enum status gpus_place(const struct gpu_view *views, int ranks, bool share, int *index,
                        int *without);
 
 /*
- * Collective over the world: this rank's number of its GPU in *index. `wanted` as in gpu_view. All
- * ranks fail alike, with STATUS_UNSUPPORTED, where one is left without; rank 0 logs it.
+ * Collective over the world. Sets *index to the number of this rank's GPU. `wanted` as in gpu_view.
+ * If a rank gets no GPU, all ranks fail with STATUS_UNSUPPORTED, and rank 0 logs it.
  */
 enum status gpus_choose(struct world *world, bool wanted, bool share, int *index);
 
-/* Bits: a row of the option table carries the runs that obey it. */
+/* Bits: each row of the option table holds the runs that obey it. */
 enum config_run {
     CONFIG_RUN_REAL = 1,   /* train */
     CONFIG_RUN_PACED = 2,  /* train --compute paced: trains nothing */
@@ -72,7 +72,7 @@ enum config_command {
     CONFIG_PREDICT = CONFIG_RUN_PREDICT,
 };
 
-/* Of --transport: auto, or an enum transport_kind and 1. */
+/* --transport: auto, or 1 + an enum transport_kind. */
 enum config_transport { CONFIG_TRANSPORT_AUTO, CONFIG_TRANSPORT_MPI = 1 + TRANSPORT_MPI };
 
 enum config_last_batch { CONFIG_LAST_BATCH_DROP, CONFIG_LAST_BATCH_PARTIAL };
@@ -84,10 +84,10 @@ enum config_feedback { CONFIG_FEEDBACK_AUTO, CONFIG_FEEDBACK_ON, CONFIG_FEEDBACK
 enum config_nccl_algo { CONFIG_NCCL_RING, CONFIG_NCCL_TREE, CONFIG_NCCL_AUTO };
 enum config_nccl_register { CONFIG_NCCL_REGISTER_OFF, CONFIG_NCCL_REGISTER_ON };
 
-enum { CONFIG_KEEP = 2 }; /* --keep-checkpoints, where it is not given */
+enum { CONFIG_KEEP = 2 }; /* default of --keep-checkpoints */
 
-/* --resume: where there is no checkpoint yet, auto starts anew, must refuses; extend is must, for
- * another number of steps. */
+/* --resume: without a checkpoint, auto starts from the beginning and must fails. extend is like
+ * must, for another number of steps. */
 enum config_resume {
     CONFIG_RESUME_OFF,
     CONFIG_RESUME_AUTO,
@@ -97,8 +97,8 @@ enum config_resume {
 
 enum config_probe { CONFIG_PROBE_AUTO, CONFIG_PROBE_ON, CONFIG_PROBE_OFF, CONFIG_PROBE_ONLY };
 
-/* The network of rows that were taken with several processes on one GPU: it does them in turns, and
- * so their times say nothing of a network. */
+/* The network label of rows measured with several processes on one GPU. The GPU time-slices them,
+ * so their times do not depend on a network. */
 #define CONFIG_TIME_SLICING "time-slicing"
 
 enum {
@@ -109,31 +109,31 @@ enum {
     CONFIG_BATCH_MOST = 65536
 };
 
-/* What --backend auto has come to. */
+/* The choice of --backend auto. */
 struct config_pick {
     int backend, transport, servers, placement; /* as in struct config */
     double bucket_mb;
 };
 
-/* Choices are ints (an index into their words), strings are borrowed from argv or the environment.
- */
+/* Choices are ints (an index into their words). Strings are borrowed from argv or the
+ * environment. */
 enum { CONFIG_SIZES_MOST = 32 };
 
-/* What one command, or one part of them, reads. */
+/* Options that one command, or one part of a command, reads. */
 
 /* psring serve, and train --join: an elastic job. */
 struct config_elastic {
-    const char *join; /* "tcp://HOST:PORT[,...]": the job's servers; NULL: the run is no such job */
-    int64_t join_after, leave_after; /* steps; 0: at once, never */
-    const char *listen;              /* "tcp://HOST:PORT", where `psring serve` does */
-    int64_t workers, min_workers;    /* to begin with, to go on with */
+    const char *join; /* "tcp://HOST:PORT[,...]": the job's servers; NULL: not an elastic job */
+    int64_t join_after, leave_after; /* in steps; 0: join at once, never leave */
+    const char *listen;              /* "tcp://HOST:PORT", where `psring serve` listens */
+    int64_t workers, min_workers;    /* needed to start, to continue */
 };
 
 struct config_train {
     const char *compute; /* as given: "real", "real:MS" or "paced:MS" */
     bool paced;          /* from `compute` */
     double paced_ms;     /* forward and backward together, per step */
-    double real_ms;      /* the same, at least, of "real:MS"; else 0 */
+    double real_ms;      /* the least time, from "real:MS"; else 0 */
 
     /* Consistency. */
     const char *sync; /* as given: "bsp", "ssp:S" or "async" */
@@ -144,19 +144,19 @@ struct config_train {
     double straggler_factor;
 
     /* Data. */
-    int64_t data_threads, prefetch_batches; /* common/data/loader.h; prefetch 0: two for each */
+    int64_t data_threads, prefetch_batches; /* common/data/loader.h; 0: two per thread */
     const char *augment;                    /* as given */
     struct augmentation augmentation;       /* from `augment` */
     int64_t steps;
-    bool epochs_divided;     /* `epochs` are those of all workers together */
+    bool epochs_divided;     /* `epochs` is the total of all workers */
     int last_batch;          /* enum config_last_batch */
-    bool no_shard;           /* an epoch is all the data for each worker, not its share */
-    int64_t global_batch;    /* of all workers; 0: `batch` for each */
-    int64_t virtual_workers; /* 0: not asked for */
+    bool no_shard;           /* each worker reads all the data in an epoch, not a share */
+    int64_t global_batch;    /* images of all workers; 0: `batch` for each worker */
+    int64_t virtual_workers; /* 0: none */
 
     const char *checkpoint;
     int64_t keep_checkpoints;
-    int64_t checkpoint_steps; /* 0: one an epoch */
+    int64_t checkpoint_steps; /* 0: one per epoch */
     int resume;               /* enum config_resume */
 
     const char *metrics;
@@ -164,10 +164,10 @@ struct config_train {
     double target_accuracy; /* per cent; 0: none */
     const char *timeline;
     const char *timeline_steps;            /* "FIRST:LAST", as given */
-    uint64_t timeline_first, timeline_end; /* from that: of this run, from 0, before `end` */
+    uint64_t timeline_first, timeline_end; /* from timeline_steps: from 0, below `end` */
 };
 
-/* How train learns, and which optimizer bench --layers times: experiments/config/learning.h. */
+/* How train learns, and the optimizer that bench --layers times: experiments/config/learning.h. */
 struct config_learning {
     const char *recipe; /* experiments/config/config_table.h; NULL: none */
     int optimizer;      /* enum optimizer_kind */
@@ -184,32 +184,32 @@ struct config_bench {
     double factor;
     int64_t iters; /* 0: bench_auto_iters, experiments/bench/measure.h */
     int64_t warmup;
-    double skew_ms;            /* the most that a rank is late, experiments/bench/connect.h */
-    double require_efficiency; /* of every row; 0: nothing is required */
+    double skew_ms;            /* the most that a rank starts late, experiments/bench/connect.h */
+    double require_efficiency; /* of every row; 0: no requirement */
     int probe;                 /* enum config_probe */
     int model_gradients;       /* enum published, models/published.h */
-    bool sync_step;            /* such a step waits for its buckets, gradient_sync.h */
-    bool layers;               /* times layers, experiments/bench/bench.h */
+    bool sync_step;    /* each step of model_gradients waits for its buckets, gradient_sync.h */
+    bool layers;       /* times layers, experiments/bench/bench.h */
     bool overlap;      /* measures again while the caller computes, experiments/bench/bench.h */
-    bool via_library;  /* measures libpsring, too, experiments/bench/connect.h */
-    bool baselines;    /* measures those of the machine, experiments/bench/baselines.h */
+    bool via_library;  /* also measures libpsring, experiments/bench/connect.h */
+    bool baselines;    /* measures the machine's limits, experiments/bench/baselines.h */
     int mpi_algorithm; /* enum library_algorithm */
 };
 
 /* experiments/predict */
 struct config_predict {
-    const char *fit;      /* bench.csv files with commas between; NULL: none */
+    const char *fit;      /* bench.csv files, separated by commas; NULL: none */
     const char *hold_out; /* as given: "auto", "none" or conditions */
-    int64_t workers;      /* that average; 0: nothing is predicted */
-    int64_t spare;        /* machines beside those of `workers` */
-    const char *trained;  /* train.csv files with commas between; NULL: none */
+    int64_t workers;      /* number that average; 0: nothing is predicted */
+    int64_t spare;        /* machines in addition to those of `workers` */
+    const char *trained;  /* train.csv files, separated by commas; NULL: none */
     const char *trains;   /* --model of predict; NULL: no training is predicted */
-    double images;        /* of an epoch */
-    double cost_per_hour; /* of a machine; 0: not known */
-    double rate, latency; /* bits/s, 0: as fitted; seconds that are added to a message */
+    double images;        /* per epoch */
+    double cost_per_hour; /* of a machine; 0: unknown */
+    double rate, latency; /* bits/s, 0: as fitted; seconds added to each message */
 };
 
-/* What several commands read, and the structs above. */
+/* Options that several commands read, and the structs above. */
 struct config {
     enum config_command command;
     struct config_elastic elastic;
@@ -218,30 +218,29 @@ struct config {
     struct config_bench bench;
     struct config_predict predict;
 
-    /* Who takes part: common/net/world.h. */
+    /* The ranks that take part: common/net/world.h. */
     const char *rendezvous;   /* "tcp://HOST:PORT", where rank 0 listens; NULL: MPI's launcher */
-    int64_t rank, world_size; /* of this process, of all; with `rendezvous` only */
-    const char
-        *token; /* that the ranks of a job share; NULL in an elastic job: in the user's home */
+    int64_t rank, world_size; /* of this process, of the job; only with `rendezvous` */
+    const char *token; /* of the ranks of a job; NULL in an elastic job: from the user's home */
 
-    /* Who averages, and how. */
+    /* How gradients are averaged. */
     int backend;     /* index into backend_choices(), experiments/config/backends.h */
     int transport;   /* enum config_transport */
-    int64_t servers; /* as given, with mixed placement the spare ones; 0 for others than ps */
+    int64_t servers; /* as given (mixed placement: extra ranks); 0 without servers */
     int placement;   /* enum placement */
     struct consistency consistency; /* from train.sync, late_steps and backup_workers */
     int reduce_order;               /* enum reduce_order */
-    uint64_t segment_bytes;         /* 0: chosen from the message */
-    int64_t push_window;            /* chunks unanswered by a server; 0: chosen */
+    uint64_t segment_bytes;         /* 0: derived from the message */
+    int64_t push_window;            /* chunks unanswered by a server; 0: automatic */
     int compress;                   /* enum compress, common/comm/compress.h */
     int error_feedback;             /* enum config_feedback; auto: on if something is compressed */
     double bucket_mb;
     int nccl_algo;     /* enum config_nccl_algo */
     int nccl_register; /* enum config_nccl_register */
-    int library_log;   /* not an option: comm_library.log; 0 until config_resolve */
-    bool placement_given, bucket_given; /* not options: whether argv has them */
-    const char *cost_model; /* model.json: of predict, written with `fit`, else read; of --backend
-                             * auto rank 0's. NULL: none */
+    int library_log;   /* not an option: comm_library.log, 0 until config_resolve */
+    bool placement_given, bucket_given; /* not options: whether argv has the option */
+    const char *cost_model; /* model.json: psring predict writes it with `fit`, otherwise reads it.
+                               --backend auto reads rank 0's file. NULL: none */
 
     /* The network. */
     const char *subnet;     /* --subnet: a name or a network; NULL: chosen */
@@ -251,33 +250,33 @@ struct config {
     const char *network;    /* label of the result rows; NULL until config_resolve */
     double link_rate;       /* bits per second of one direction of a host's link; 0: unknown */
 
-    /* What computes. */
+    /* The device. */
     int device;     /* enum device_kind */
     bool tf32;      /* products at lower precision, device_options.tf32 */
     int graph;      /* enum device_graph */
     int conv;       /* enum device_conv */
-    bool share_gpu; /* several processes may have one GPU; results are labelled time-slicing */
-    int gpu;        /* not an option: of this rank, -1: it uses none; config_resolve */
+    bool share_gpu; /* several processes may share a GPU; results are labelled time-slicing */
+    int gpu;        /* not an option: this rank's GPU or -1, set by config_resolve */
     int64_t threads;
-    bool pin; /* binds each rank to cores of its own, common/net/host.h */
+    bool pin; /* binds each rank to its own cores, common/net/host.h */
 
-    /* What is trained, timed or predicted. */
+    /* The model and data to train, time or predict. */
     int model;        /* index into cnn_names, models/cnn.h */
-    const char *data; /* NULL: not named; paced, that is also where only PSRING_DATA is */
+    const char *data; /* NULL: not given; a paced run ignores PSRING_DATA */
     int64_t epochs, seed;
-    int64_t batch;     /* per worker; with train.global_batch only after config_resolve */
-    double compute_ms; /* forward and backward of a step that bench waits for or predict predicts */
-    const char *sizes; /* of bench and predict; NULL: from bench.min_bytes to max_bytes */
-    uint64_t size_list[CONFIG_SIZES_MOST]; /* what `sizes` says */
+    int64_t batch;     /* per worker; with train.global_batch valid only after config_resolve */
+    double compute_ms; /* forward and backward of the step that bench times or predict predicts */
+    const char *sizes; /* as given to bench or predict; NULL: from bench.min_bytes to max_bytes */
+    uint64_t size_list[CONFIG_SIZES_MOST]; /* the numbers in `sizes` */
     size_t size_count;                     /* 0: `sizes` is NULL */
     const char *json, *csv;
 
-    /* What satellites do for the commands. NULL: this program has no such satellite. `choose` is
-     * asked in config_resolve, of all ranks, where --backend auto fills in `picks`. `recorder` is
-     * that of --timeline (experiments/train/train.h). */
+    /* Hooks of satellites. NULL: this program lacks the satellite. With --backend auto,
+     * config_resolve calls `choose` on all ranks, and it fills in `picks`. `recorder` serves
+     * --timeline (experiments/train/train.h). */
     enum status (*choose)(struct config *config, struct world *world);
     const struct timeline_recorder *recorder;
-    struct config_pick *picks; /* (pick_count): of bench by size, else one; owned, NULL: not auto */
+    struct config_pick *picks; /* (pick_count), owned: in bench by size, else one; NULL: no auto */
     size_t pick_count;
 
     bool verbose;
@@ -286,10 +285,10 @@ struct config {
 };
 
 /*
- * Fills `config` from the environment and argv[1..] (argv[0] is the subcommand's name) and checks
- * that the values go together. STATUS_USAGE has been logged. With --help, prints it and sets
- * *helped; then `config` is not to be used. Sets the log's level. STATUS_UNSUPPORTED: this build
- * does not have the backend.
+ * Fills `config` from the environment and argv[1..] (argv[0] is the subcommand's name). Checks that
+ * the values go together. Sets the log level. With --help, prints the help and sets *helped; the
+ * caller must not use `config` then. STATUS_USAGE has been logged. STATUS_UNSUPPORTED: this build
+ * lacks the backend.
  */
 enum status config_parse(enum config_command command, int argc, char **argv, struct config *config,
                          bool *helped);
@@ -299,53 +298,55 @@ void config_visit(const struct config *config,
                   void (*visit)(void *context, const char *name, const char *value), void *context);
 
 /*
- * Collective. Checks that all ranks have the same command and options, where they must, and that
- * these suit as many ranks. With --backend auto, the first pick takes its place. Fills in what
- * depends on where they run: the label of the network, if none was given, is "loopback" on one
- * host, else "N-hosts"; with --share-gpu it is CONFIG_TIME_SLICING whatever was given. Sets the
- * environment of the backend's library, which has made no call yet. `config` must then stay where
- * it is. STATUS_USAGE: on all ranks alike, logged by rank 0; or on those whose options are not rank
- * 0's, logged by each.
+ * Collective. Checks that all ranks have the same command and the same options where required, and
+ * that the options suit the number of ranks. With --backend auto, applies the first pick. Fills in
+ * what depends on where the ranks run. If no network label was given, it is "loopback" on one host
+ * and "N-hosts" otherwise; --share-gpu always makes it CONFIG_TIME_SLICING. Sets the environment of
+ * the backend's library, so call this before the library's first call. `config` must not move
+ * afterwards. STATUS_USAGE is returned by all ranks and logged by rank 0, or returned and logged by
+ * each rank whose options differ from rank 0's.
  */
 enum status config_resolve(struct config *config, struct world *world);
 
 bool config_is_auto(const struct config *config);
-/* The pick in the place of what was given. */
+/* Replaces the given options by the pick. */
 void config_apply(struct config *config, const struct config_pick *pick);
 void config_free(struct config *config);
 
-/* The number-th address of config->elastic.join into `text`; false: there is none. */
+/* Copies address `number` (from 0) of config->elastic.join to `text`. False if there is none. */
 bool config_server(const struct config *config, int number, char *text, size_t size);
 
-/* Whether bench measures the link's rate first; auto: where there is a link to measure, because
- * there are several hosts or the user names a rate. Never for a rank alone. */
+/* Whether bench measures the link's rate first. auto: if there are several hosts or the user gives
+ * a rate. Never with one rank. */
 bool config_probes(const struct config *config, const struct world *world);
 
 /*
- * Calls `visit` for every parameter of Open MPI in the environment (OMPI_MCA_NAME, which is also
- * how mpirun hands on its --mca) that says how messages travel: `name` is NAME.
+ * Calls `visit` for every parameter of Open MPI in the environment that decides how messages
+ * travel. The variable is OMPI_MCA_NAME, and `name` is NAME. mpirun passes its --mca options the
+ * same way.
  */
 void config_visit_mca(void (*visit)(void *context, const char *name, const char *value),
                       void *context);
 
-/* How this rank's device is opened, but for its threads (1). */
+/* Fills `options` to open this rank's device. The caller sets the number of threads (here 1). */
 void config_device_options(const struct config *config, struct device_options *options);
 
-/* What averages. */
+/* The backend that averages. */
 const struct backend *config_backend(const struct config *config);
 
-/* Everything of `options` but the longest bucket and the device, which are the caller's. */
+/* Fills `options`, except the longest bucket and the device, which the caller sets. */
 void config_comm_options(const struct config *config, const struct backend *backend,
                          struct comm_options *options);
 
-/* Threads that compute on this rank: --threads, or its share of the machine's cores. */
+/* Compute threads of this rank: --threads, or the rank's share of the machine's cores. */
 int config_threads(const struct config *config, const struct world *world);
 
-/* The backend's transport for result rows: "zmq", "mpi", or "none" where it brings its own. */
+/* The backend's transport for result rows: "zmq", "mpi", "tcp", or "none" if the backend brings its
+ * own. */
 const char *config_transport_name(const struct config *config, const struct backend *backend);
 /* "dedicated", "colocated", "mixed", or "none" for backends without servers. */
 const char *config_placement_name(const struct config *config);
-/* "on" or "off", or "none" where nothing is rounded. */
+/* "on" or "off", or "none" if nothing is rounded. */
 const char *config_error_feedback_name(const struct config *config);
 const char *config_reduce_order_name(const struct config *config);
 const char *config_model_name(const struct config *config);

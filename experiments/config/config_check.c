@@ -1,5 +1,5 @@
-/* What one option's type and range cannot say: values with a form of their own, and combinations.
- */
+/* Checks that an option's type and range cannot express: values with a special form, and
+ * combinations of options. */
 #include "experiments/config/config_table.h"
 
 #include <ctype.h>
@@ -19,54 +19,53 @@
 /* -------- what does not go together ------------------------------------------------------------
  */
 
-/* An option that is asked for: has another value than its default, or `value` where that is given.
- */
+/* A rule applies if its option is asked for: the option differs from its default, or, if `value` is
+ * set, equals `value`. */
 struct config_conflict {
     const char *option, *value;
     enum { NEEDS, EXCLUDES } rule;
     const char *with, *with_value;
-    const char *why; /* and what to do */
+    const char *why; /* the reason, and what to do */
 };
 
 /* A rule holds for the commands that have both options. */
 static const struct config_conflict conflicts[] = {
     {"join", NULL, NEEDS, "backend", "ps", "only --backend ps has servers; add that"},
     {"join", NULL, EXCLUDES, "placement", NULL,
-     "its servers are processes of their own; leave --placement out"},
+     "its servers are separate processes; leave --placement out"},
     {"join", NULL, NEEDS, "sync", "bsp",
-     "workers come and go between steps, which only --sync bsp without --backup-workers has"},
+     "workers join and leave between steps, which needs --sync bsp without --backup-workers"},
     {"join", NULL, EXCLUDES, "backup-workers", NULL,
-     "workers come and go between steps, which only --sync bsp without --backup-workers has"},
+     "workers join and leave between steps, which needs --sync bsp without --backup-workers"},
     {"join", NULL, EXCLUDES, "transport", "mpi",
-     "workers come and go, which MPI's ranks cannot; use --transport zmq or tcp"},
+     "workers join and leave, but MPI's ranks cannot; use --transport zmq or tcp"},
 #define NUMBERED "the server numbers the workers; leave --rendezvous, --rank and --world-size out"
     {"join", NULL, EXCLUDES, "rendezvous", NULL, NUMBERED},
     {"join", NULL, EXCLUDES, "rank", NULL, NUMBERED},
     {"join", NULL, EXCLUDES, "world-size", NULL, NUMBERED},
 #define DIVIDED                                                                                    \
-    "what is divided among the workers would change with them; leave --global-batch and "          \
-    "--epochs-divided out"
+    "values that are divided among the workers would change when workers join or leave; leave "    \
+    "--global-batch and --epochs-divided out"
     {"join", NULL, EXCLUDES, "global-batch", NULL, DIVIDED},
     {"join", NULL, EXCLUDES, "epochs-divided", NULL, DIVIDED},
     {"join", NULL, EXCLUDES, "straggler", NULL,
      "a worker's number changes as others come and go; leave --straggler out"},
     {"join", NULL, EXCLUDES, "last-batch", NULL,
-     "what is left of an epoch would change with the workers; leave --last-batch out"},
+     "the last images of an epoch would change with the number of workers; leave --last-batch out"},
     {"join", NULL, EXCLUDES, "no-shard", NULL,
-     "its position in the data is one for all workers; leave --no-shard out"},
+     "all workers share one position in the data; leave --no-shard out"},
     {"join", NULL, EXCLUDES, "timeline", NULL,
-     "a timeline is of ranks that stay; leave --timeline out"},
+     "a timeline needs ranks that stay to the end; leave --timeline out"},
     {"join", NULL, EXCLUDES, "target-accuracy", NULL,
-     "workers that join know no earlier test; leave --target-accuracy out"},
+     "workers that join do not know earlier tests; leave --target-accuracy out"},
     {"join", NULL, EXCLUDES, "checkpoint", NULL,
      "the workers keep the state of an elastic job; leave --checkpoint out"},
 #define ELASTIC                                                                                    \
-    "says when a worker of an elastic job comes and goes; add --join tcp://HOST:PORT, or leave "   \
-    "it out"
+    "applies only to a worker of an elastic job; add --join tcp://HOST:PORT, or leave it out"
     {"join-after", NULL, NEEDS, "join", NULL, ELASTIC},
     {"leave-after", NULL, NEEDS, "join", NULL, ELASTIC},
     {"cost-model", NULL, NEEDS, "backend", "auto",
-     "only --backend auto goes by it; add that, or leave it out"},
+     "only --backend auto uses it; add that, or leave it out"},
 #define PRODUCTS "--device cpu has no such products; leave it out, or add --device cuda"
     {"tf32", NULL, NEEDS, "device", "cuda", PRODUCTS},
     {"conv", "cudnn", NEEDS, "device", "cuda", PRODUCTS},
@@ -74,18 +73,17 @@ static const struct config_conflict conflicts[] = {
      "--device cpu uses no GPU; leave it out, or add --device cuda"},
     {"error-feedback", NULL, NEEDS, "compress", NULL,
      "without --compress nothing is rounded; leave it out, or add --compress fp16 or bf16"},
-    /* A result of one backend to the bits of another needs sums that are not rounded on their way.
-     */
+    /* Backends give the same bits only if sums are not rounded on their way. */
     {"reduce-order", "ring", EXCLUDES, "compress", NULL,
      "backends round at different places with --compress, so their bits differ in any order; leave "
      "one of the two out"},
     {"backup-workers", NULL, NEEDS, "sync", "bsp",
-     "without --sync bsp nobody waits for the last workers; leave one of the two out"},
+     "without --sync bsp no worker waits for the last workers; leave one of the two out"},
     {"prefetch-batches", NULL, NEEDS, "data-threads", NULL,
-     "without threads nothing is made ahead; add --data-threads 1 or more, or leave it out"},
+     "without threads no batch is made ahead; add --data-threads 1 or more, or leave it out"},
     {"resume", NULL, NEEDS, "checkpoint", NULL,
-     "from where? add --checkpoint DIR, the folder of the run to continue"},
-#define SAVED "nothing is saved; add --checkpoint DIR, the folder for it"
+     "the run to continue is unknown; add --checkpoint DIR, the folder of that run"},
+#define SAVED "nothing is saved without a folder; add --checkpoint DIR"
     {"checkpoint-steps", NULL, NEEDS, "checkpoint", NULL, SAVED},
     {"keep-checkpoints", NULL, NEEDS, "checkpoint", NULL, SAVED},
 #define TOGETHER ", which measures ranks that start together; leave one of the two out"
@@ -95,13 +93,13 @@ static const struct config_conflict conflicts[] = {
     {"require-efficiency", NULL, EXCLUDES, "probe", "only",
      "found --probe only, which measures no row; use --probe on"},
     {"csv", NULL, NEEDS, "fit", NULL,
-     "its rows are measured ones beside predicted ones; add --fit BENCH.CSV"},
+     "its rows compare measured with predicted times; add --fit BENCH.CSV"},
 };
 
 struct config_values {
     const struct config_table *table;
     int count;
-    char of[CONFIG_OPTIONS_MAX][64]; /* of longer ones the beginning */
+    char of[CONFIG_OPTIONS_MAX][64]; /* longer values are cut */
 };
 
 static void add_value(void *context, const char *name, const char *value)
@@ -111,7 +109,7 @@ static void add_value(void *context, const char *name, const char *value)
     snprintf(values->of[values->count++], sizeof values->of[0], "%s", value);
 }
 
-/* The value of an option that is asked for; NULL: it is not. *has: the command has it. */
+/* The value of an option that is asked for, otherwise NULL. *has: the command has the option. */
 static const char *asked(const struct config_values *values, const char *option, const char *value,
                          bool *has)
 {
@@ -172,22 +170,23 @@ static enum status parse_consistency(struct config *config)
                         text, STALENESS_MOST);
         consistency->kind = CONSISTENCY_SSP;
         consistency->staleness = staleness;
-        /* Half of the bound: at all of it the others wait already. */
+        /* Half of the bound: at the full bound other workers already wait. */
         consistency->late_steps = (staleness + 1) / 2;
     } else if (strcmp(text, "bsp") != 0)
         return FAIL(STATUS_USAGE, "--sync: found '%s', expected bsp, ssp:S (e.g. ssp:3) or async",
                     text);
     if (config->train.late_steps == CONFIG_LATE_KEEP && consistency->kind == CONSISTENCY_BSP)
         return FAIL(STATUS_USAGE,
-                    "--late-steps keep: with --sync bsp nobody may be late%s; leave it out, or add "
-                    "--sync ssp:S or async",
-                    config->train.backup_workers > 0 ? ", and --backup-workers drop who is" : "");
+                    "--late-steps keep: with --sync bsp no worker may be late%s; leave it out, or "
+                    "add --sync ssp:S or async",
+                    config->train.backup_workers > 0 ? ", and --backup-workers drops late pushes"
+                                                     : "");
     if (config->train.late_steps == CONFIG_LATE_KEEP)
         consistency->late_steps = 0;
     return STATUS_OK;
 }
 
-/* What servers that own the parameters cannot do. */
+/* Refuses what servers that own the parameters cannot do. */
 static enum status check_consistency(const struct config *config)
 {
     if (!consistency_updates(&config->consistency))
@@ -195,24 +194,23 @@ static enum status check_consistency(const struct config *config)
     if (!config->train.paced && (config->learning.optimizer == OPTIMIZER_ADAM ||
                                  config->learning.optimizer == OPTIMIZER_LARS))
         return FAIL(STATUS_USAGE,
-                    "--optimizer %s: servers that update know parts of tensors, and updates rather "
-                    "than steps; with --sync %s%s use sgd, adagrad or adadelta",
+                    "--optimizer %s: servers that update know only parts of tensors and count "
+                    "updates, not steps; with --sync %s%s use sgd, adagrad or adadelta",
                     optimizer_kind_names[config->learning.optimizer], config->train.sync,
                     config->train.backup_workers > 0 ? " and --backup-workers" : "");
     if (config->train.last_batch == CONFIG_LAST_BATCH_PARTIAL)
-        return FAIL(
-            STATUS_USAGE,
-            "--last-batch partial: with --sync %s%s workers are not in one step, and not at its "
-            "end together; leave it out",
-            config->train.sync, config->train.backup_workers > 0 ? " and --backup-workers" : "");
+        return FAIL(STATUS_USAGE,
+                    "--last-batch partial: with --sync %s%s workers are not in one step and do not "
+                    "end a step together; leave it out",
+                    config->train.sync,
+                    config->train.backup_workers > 0 ? " and --backup-workers" : "");
     if (config->reduce_order == REDUCE_ORDER_ANY)
         return STATUS_OK;
-    return FAIL(
-        STATUS_USAGE,
-        "--reduce-order %s: with --sync %s%s gradients are applied as they come, in no order "
-        "that could be repeated; leave it out",
-        config_reduce_order_name(config), config->train.sync,
-        config->train.backup_workers > 0 ? " and --backup-workers" : "");
+    return FAIL(STATUS_USAGE,
+                "--reduce-order %s: with --sync %s%s gradients are applied as they arrive, in an "
+                "order that cannot be repeated; leave it out",
+                config_reduce_order_name(config), config->train.sync,
+                config->train.backup_workers > 0 ? " and --backup-workers" : "");
 }
 
 static enum status parse_straggler(struct config *config)
@@ -260,7 +258,7 @@ static enum status check_sync_world(const struct config *config, const struct to
         return STATUS_OK;
     if (config->consistency.backup_workers >= topology->workers)
         return FAIL(STATUS_USAGE,
-                    "--backup-workers %d: of %d worker%s at least one must be waited for; start "
+                    "--backup-workers %d: a step must wait for at least one of %d worker%s; start "
                     "more, or give less",
                     config->consistency.backup_workers, topology->workers,
                     topology->workers == 1 ? "" : "s");
@@ -318,7 +316,7 @@ out:
     return status;
 }
 
-/* Checks the addresses. Sets config->servers to how many servers --join names. */
+/* Checks the addresses. Sets config->servers to the number of servers that --join names. */
 static enum status check_elastic(struct config *config)
 {
     enum status status = STATUS_OK;
@@ -334,19 +332,18 @@ out:
 
 /* -------- --backend auto ---------------------------------------------------------------------- */
 
-/* Whether it and --cost-model go together, and with the device. */
+/* Whether --backend auto goes together with --cost-model and with the device. */
 static enum status check_automatic(const struct config *config)
 {
     if (config_is_auto(config) && !config->cost_model)
-        return FAIL(
-            STATUS_USAGE,
-            "--backend auto: by which model? add --cost-model MODEL.JSON, which psring "
-            "predict --fit BENCH.CSV --cost-model MODEL.JSON makes of measurements, or name "
-            "a backend, e.g. --backend ring");
+        return FAIL(STATUS_USAGE,
+                    "--backend auto: needs a fitted model; add --cost-model MODEL.JSON (written by "
+                    "psring predict --fit BENCH.CSV --cost-model MODEL.JSON), or name a backend, "
+                    "e.g. --backend ring");
     if (config_is_auto(config) && config->device != DEVICE_CPU)
         return FAIL(STATUS_USAGE,
-                    "--backend auto: the model knows what averages in host memory only; with "
-                    "--device %s name a backend, e.g. --backend nccl",
+                    "--backend auto: the model covers only backends that average in host memory; "
+                    "with --device %s name a backend, e.g. --backend nccl",
                     device_kind_names[config->device]);
     return STATUS_OK;
 }
@@ -376,7 +373,7 @@ static enum status parse_compute(struct config *config)
                 text);
 }
 
-/* An empty name is one that a script did not get. */
+/* An empty name usually comes from a script whose command failed. */
 static enum status check_named(const char *option, const char *value, const char *question)
 {
     if (!value || value[0])
@@ -388,7 +385,7 @@ static enum status check_names(const struct config *config)
 {
     enum status status;
     TRY(check_named("data", config->data,
-                    "a folder; did the command that was to name it, e.g. get_mnist.sh, fail?"));
+                    "a folder; check the command that should print its name, e.g. get_mnist.sh"));
     TRY(check_named("checkpoint", config->train.checkpoint, "a folder"));
     TRY(check_named("metrics", config->train.metrics, "a file"));
     TRY(check_named("timeline", config->train.timeline, "a file"));
@@ -401,7 +398,7 @@ out:
     return status;
 }
 
-/* The label is a CSV field and a word of plots and tables. */
+/* The label is a CSV field, and one word in plots and tables. */
 static enum status check_network(const char *network)
 {
     if (!network)
@@ -449,8 +446,7 @@ static enum status parse_timeline_steps(struct config *config)
             text);
     if (config->train.timeline_steps && !config->train.timeline)
         return FAIL(STATUS_USAGE,
-                    "--timeline-steps %s: of which timeline? add --timeline FILE, or leave it out",
-                    text);
+                    "--timeline-steps %s: needs --timeline FILE; add that, or leave it out", text);
     if (config->train.steps > 0 && first > (uint64_t)config->train.steps)
         return FAIL(STATUS_USAGE,
                     "--timeline-steps %s: the run has %lld steps (--steps), so nothing would be "
@@ -477,11 +473,12 @@ static enum status check_training(struct config *config)
             (long long)config->train.virtual_workers, backend->name);
     if (config->train.virtual_workers > 0 && config->train.paced)
         return FAIL(STATUS_USAGE,
-                    "--virtual-workers %lld: computes really, so --compute %s does not go with it",
+                    "--virtual-workers %lld: virtual workers compute, so --compute %s cannot be "
+                    "combined with it",
                     (long long)config->train.virtual_workers, config->train.compute);
     if (config->train.real_ms > 0 && backend->single_process)
         return FAIL(STATUS_USAGE,
-                    "--compute %s: --backend %s has no other workers whose time would compare; use "
+                    "--compute %s: --backend %s has no other workers to compare the time with; use "
                     "--compute real",
                     config->train.compute, backend->name);
     if (config->train.target_accuracy > 0 && config->train.target_accuracy < 1)
@@ -520,7 +517,7 @@ static enum status parse_sizes(struct config *config)
 static enum status check_bench(struct config *config)
 {
     if (config->json && strcmp(config->json, "-") == 0)
-        return FAIL(STATUS_USAGE, "--json -: standard output is the table's; name a file");
+        return FAIL(STATUS_USAGE, "--json -: standard output is for the table; name a file");
     if (config->bench.max_bytes < config->bench.min_bytes)
         return FAIL(STATUS_USAGE,
                     "-e %llu: the last size is below the first, -b %llu; give -e at least -b",
@@ -532,52 +529,46 @@ static enum status check_bench(struct config *config)
 static enum status check_predict(struct config *config)
 {
     if (!config->predict.fit && !config->cost_model)
-        return FAIL(
-            STATUS_USAGE,
-            "predict: from what? give --fit DIR, whose bench.csv is to be fitted, or --cost-model "
-            "MODEL.JSON, what --fit has written");
+        return FAIL(STATUS_USAGE, "predict: needs measurements or a model; give --fit DIR (fits "
+                                  "its bench.csv), or --cost-model MODEL.JSON (written by --fit)");
     if (config->predict.workers == 1 ||
         (config->predict.workers == 0 &&
          (config->predict.spare > 0 || config->predict.rate > 0 || config->predict.latency > 0)))
         return FAIL(STATUS_USAGE,
-                    "--workers %lld: found no two that average; give --workers 2 or more, or leave "
-                    "it, --spare, --rate and --latency out",
+                    "--workers %lld: expected at least 2 workers; give --workers 2 or more, or "
+                    "leave it, --spare, --rate and --latency out",
                     (long long)config->predict.workers);
     if (config->predict.trains && (config->predict.workers == 0 || config->compute_ms <= 0))
-        return FAIL(
-            STATUS_USAGE,
-            "--model %s: of how many workers, and how long does each compute? add --workers N "
-            "and --compute-ms MS (psring bench --layers)",
-            config->predict.trains);
+        return FAIL(STATUS_USAGE,
+                    "--model %s: needs the number of workers and the time that each computes; add "
+                    "--workers N and --compute-ms MS (psring bench --layers)",
+                    config->predict.trains);
     if (!config->predict.fit && config->predict.workers == 0 && !config->predict.trained)
         return FAIL(
             STATUS_USAGE,
-            "--cost-model %s: what is to be predicted? add --workers N, or --train TRAIN.CSV",
+            "--cost-model %s: no prediction is asked for; add --workers N, or --train TRAIN.CSV",
             config->cost_model);
     return parse_sizes(config);
 }
 
-/* What libpsring takes of the options. */
+/* Refuses options that libpsring does not obey. */
 static enum status check_library(const struct config *config, const struct backend *backend)
 {
     if (!config->bench.via_library)
         return STATUS_OK;
     if (strcmp(config_transport_name(config, backend), "mpi") == 0)
-        return FAIL(
-            STATUS_USAGE,
-            "--via-library: libpsring's ranks meet without MPI here, which --transport mpi needs; "
-            "use tcp or zmq");
+        return FAIL(STATUS_USAGE, "--via-library: --transport mpi needs MPI, but libpsring's ranks "
+                                  "meet without it here; use tcp or zmq");
     if (config->device != DEVICE_CPU || config->compress != COMPRESS_NONE ||
         config->reduce_order != REDUCE_ORDER_ANY || config->segment_bytes > 0)
         return FAIL(
             STATUS_USAGE,
-            "--via-library: libpsring sums what is in host memory, uncompressed, in an order and "
-            "with segments of its own; leave --device, --compress, --reduce-order and "
-            "--segment-bytes out");
+            "--via-library: libpsring sums uncompressed vectors in host memory, with its own order "
+            "and segments; leave --device, --compress, --reduce-order and --segment-bytes out");
     return STATUS_OK;
 }
 
-/* What this build and the backend can do. */
+/* Refuses what this build or the backend cannot do. */
 static enum status check_backend(const struct config *config, const struct backend *backend)
 {
     char reason[DEVICE_REASON_BYTES];
@@ -589,14 +580,13 @@ static enum status check_backend(const struct config *config, const struct backe
                     no_device);
     if (backend->gpu_only && config->device != DEVICE_CUDA)
         return FAIL(STATUS_USAGE,
-                    "--backend %s: averages what is in GPUs' memory; add --device cuda, or use "
-                    "another backend, e.g. --backend ring between CPUs",
+                    "--backend %s: averages only in GPU memory; add --device cuda, or use another "
+                    "backend, e.g. --backend ring between CPUs",
                     backend->name);
     if (config->graph == DEVICE_GRAPH_ON &&
         (config->device != DEVICE_CUDA || !backend->graph_capturable))
-        return FAIL(STATUS_USAGE,
-                    "--cuda-graph on: only a step that meets no other process can be recorded; use "
-                    "--device cuda --backend none, or leave it out");
+        return FAIL(STATUS_USAGE, "--cuda-graph on: only a step without communication can be "
+                                  "recorded; use --device cuda --backend none, or leave it out");
     return STATUS_OK;
 }
 

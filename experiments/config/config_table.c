@@ -1,4 +1,4 @@
-/* The option table. A row with a group alone is the heading of those that follow. */
+/* The option table. A row that sets only `group` is the heading of the rows that follow. */
 #include "experiments/config/config_table.h"
 
 #include <stddef.h>
@@ -19,7 +19,7 @@ const char *const config_placement_words[] = {"dedicated", "colocated", "mixed",
 const char *const config_reduce_order_words[] = {"any", "ring", NULL};
 const char *const config_nccl_algo_words[] = {"ring", "tree", "auto", NULL};
 
-/* auto, then in the order of enum transport_kind. */
+/* auto, then the kinds in the order of enum transport_kind. */
 static const char *const transport_words[] = {"auto", "zmq", "mpi", "tcp", NULL};
 static const char *const last_batch_words[] = {"drop", "partial",
                                                NULL};           /* enum config_last_batch */
@@ -32,13 +32,13 @@ static const char *const register_words[] = {"off", "on", NULL};
 static const char *const probe_words[] = {"auto", "on", "off", "only", NULL};
 
 #define FIELD(name) .offset = offsetof(struct config, name)
-/* Which runs obey an option: with any backend, or with those that can. */
+/* The runs that obey an option: with any backend, or only with backends that have an ability. */
 #define RUNS(runs) runs, 0, NULL
 #define RUNS_IF(runs, ability, neutral) runs, offsetof(struct backend, ability), neutral
-/* For an option, or a word of it, that a build without this satellite does not have. */
+/* Marks an option, or a word of it, that a build without this satellite lacks. */
 #define SATELLITE(name)                                                                            \
     .missing = PSRING_##name ? NULL                                                                \
-                             : "this build is without it, because PSRING_" #name                   \
+                             : "this build lacks it, because PSRING_" #name                        \
                                " is OFF; configure with -DPSRING_" #name "=ON, or leave it out"
 
 enum {
@@ -57,419 +57,453 @@ enum {
 
 /* In the order of --help. */
 static const struct config_row rows[] = {
-    {.spec.group = "What to fit and to predict"},
+    {.spec.group = "Fit and predict"},
     {RUNS(PREDICT),
      {"fit", 0, OPTION_STRING, FIELD(predict.fit), .metavar = "FILE,...",
-      .help =
-          "Fits the model to these bench.csv, or to those in these folders, and prints predicted "
-          "beside measured times."}},
+      .help = "Fit the model to these bench.csv files, or to those in these folders. Print "
+              "predicted and measured times."}},
     {RUNS(PREDICT),
      {"hold-out", 0, OPTION_STRING, FIELD(predict.hold_out), "auto",
       .metavar = "auto|none|CONDITION,...",
-      .help = "Rows to predict without fitting them: workers=N, servers=N, bytes=N, "
-              "placement=WORD; auto: every second number of workers and size between others."}},
+      .help =
+          "Predict these rows without fitting them: workers=N, servers=N, bytes=N, placement=WORD. "
+          "auto: every second number of workers and every second size, each between others."}},
     {RUNS(PREDICT),
      {"cost-model", 0, OPTION_STRING, FIELD(cost_model), .metavar = "FILE",
-      .help = "The fitted model, model.json: written with --fit, else read."}},
+      .help = "File of the fitted model (model.json). Written with --fit, otherwise read."}},
     {RUNS(PREDICT),
      {"workers", 0, OPTION_INT, FIELD(predict.workers), "0", 0, 4096,
-      .help = "Predicts what averaging among N workers takes; 0: nothing is predicted."}},
+      .help = "Predict the time of averaging among N workers. 0: predict nothing."}},
     {RUNS(PREDICT),
      {"spare", 0, OPTION_INT, FIELD(predict.spare), "0", 0, 4096, .metavar = "K",
-      .help = "Machines beside the workers', which servers could have."}},
+      .help = "Spare machines that are available for servers."}},
     {RUNS(PREDICT),
      {"rate", 0, OPTION_RATE, FIELD(predict.rate), "0", 0, 1e15, .metavar = "RATE",
-      .help = "Each way of a machine's link: 25gbit, or bits/s; each process then has a machine of "
-              "its own. 0: the network that was measured."}},
+      .help = "Predict for links of this rate in each direction: 25gbit, or bits/s. Each process "
+              "then has its own machine. 0: the measured network."}},
     {RUNS(PREDICT),
      {"latency", 0, OPTION_DOUBLE, FIELD(predict.latency), "0", 0, 10, .metavar = "SECONDS",
-      .help = "What that network adds to a message, beyond the one that was measured."}},
+      .help = "Predict for a network that adds this latency to each message, on top of the "
+              "measured one."}},
     {RUNS(PREDICT),
      {"sizes", 0, OPTION_STRING, FIELD(sizes), "65536,1048576,4799528,25600000", .metavar = "LIST",
-      .help = "Bytes of the vectors that --workers average, with commas between."}},
+      .help = "Sizes of the vectors that --workers average, in bytes, separated by commas."}},
     {RUNS(PREDICT),
      {"train", 0, OPTION_STRING, FIELD(predict.trained), .metavar = "FILE,...",
-      .help = "Shows predicted beside the measured steps of --compute paced in these train.csv, or "
-              "in those of these folders."}},
+      .help = "Compare predicted steps with measured steps of --compute paced. Read these "
+              "train.csv files, or those in these folders."}},
     {RUNS(PREDICT),
      {"model", 0, OPTION_STRING, FIELD(predict.trains), .metavar = "NAME",
-      .help = "Predicts training steps of --workers, too, for this model of psring train (--model) "
+      .help = "Also predict training steps of --workers for this model of psring train (--model) "
               "or bench (--model-gradients)."}},
     {RUNS(PREDICT),
      {"compute-ms", 0, OPTION_DOUBLE, FIELD(compute_ms), "0", 0, 3.6e6, .metavar = "MS",
-      .help = "How long forward and backward of such a step take (psring bench --layers)."}},
+      .help = "Time of the forward and backward pass of such a step (see psring bench --layers)."}},
     {RUNS(PREDICT),
      {"batch", 0, OPTION_INT, FIELD(batch), "32", 1, CONFIG_BATCH_MOST,
       .help = "Images a step, per worker."}},
     {RUNS(PREDICT),
      {"images", 0, OPTION_DOUBLE, FIELD(predict.images), "60000", 1, 1e15,
-      .help = "Images of an epoch; MNIST has 60000."}},
+      .help = "Images per epoch. MNIST has 60000."}},
     {RUNS(PREDICT),
      {"epochs", 0, OPTION_INT, FIELD(epochs), "1", 1, 100000,
-      .help = "Epochs that the wanted accuracy takes."}},
+      .help = "Epochs needed to reach the target accuracy."}},
     {RUNS(PREDICT),
      {"bucket-mb", 0, OPTION_DOUBLE, FIELD(bucket_mb), "4", 0, 65536, .metavar = "MB",
-      .help = "Gradients travel in buckets of this size, while others are computed; 0: in one."}},
+      .help = "Average gradients in buckets of this size during the computation. 0: one bucket."}},
     {RUNS(PREDICT),
      {"cost-per-hour", 0, OPTION_DOUBLE, FIELD(predict.cost_per_hour), "0", 0, 1e9,
       .metavar = "COST",
-      .help = "Of a machine, for the advice that --model brings; 0: not known."}},
+      .help = "Cost of one machine per hour, for the advice that --model prints. 0: unknown."}},
     {RUNS(PREDICT),
      {"seed", 0, OPTION_INT, FIELD(seed), "1", 0, 9e15,
-      .help = "Of the intervals' resampling; the same seed gives the same intervals."}},
+      .help = "Seed of the intervals' resampling. The same seed gives the same intervals."}},
     {.spec.group = "What to run"},
     {RUNS(SERVE),
      {"listen", 0, OPTION_STRING, FIELD(elastic.listen), "tcp://127.0.0.1:29600",
       .metavar = "ADDRESS",
-      .help = "tcp://HOST:PORT, where workers join: HOST is a name or an address of this host, "
-              "an IPv6 address in brackets."}},
+      .help = "Listen for workers at tcp://HOST:PORT. HOST is a name or an address of this host. "
+              "Write an IPv6 address in brackets."}},
     {RUNS(SERVE),
      {"workers", 0, OPTION_INT, FIELD(elastic.workers), "1", 1, 1000,
-      .help = "Training begins when N workers are there, and goes on with those who are."}},
+      .help = "Start training when N workers have joined. Training then continues with the workers "
+              "that are connected."}},
     {RUNS(SERVE),
      {"min-workers", 0, OPTION_INT, FIELD(elastic.min_workers), "1", 1, 1000,
-      .help = "With fewer it stands still until others join."}},
+      .help = "Pause training while fewer workers are connected."}},
     {RUNS(BENCH),
      {"layers", 0, OPTION_FLAG, FIELD(bench.layers),
-      .help = "Times a training step layer by layer instead, on all ranks at once."}},
+      .help =
+          "Time a training step layer by layer, on all ranks at once, instead of all-reduces."}},
     {RUNS(SWEEP | MODEL),
      {"model-gradients", 0, OPTION_CHOICE, FIELD(bench.model_gradients), "none",
       .choices = published_names,
-      .help = "Times steps that exchange this model's gradients instead, beside a wait."}},
+      .help = "Time steps that average this model's gradients, instead of a sweep of sizes. A wait "
+              "replaces the computation."}},
     {RUNS(MODEL),
      {"compute-ms", 0, OPTION_DOUBLE, FIELD(compute_ms), "100", 0, 3.6e6, .metavar = "MS",
-      .help = "How long such a step computes: forward and backward."}},
+      .help =
+          "Time of the forward and backward pass of such a step. Only with --model-gradients."}},
     {RUNS(MODEL),
      {"sync-step", 0, OPTION_FLAG, FIELD(bench.sync_step),
-      .help = "Such a step waits for its buckets, and not the next one for those it needs."}},
+      .help = "End each step only when all its buckets have arrived. Default: the next step waits "
+              "for each bucket that it needs. Only with --model-gradients."}},
     {RUNS(SWEEP),
      {"min-bytes", 'b', OPTION_SIZE, FIELD(bench.min_bytes), "1k", 0, 1e12, .metavar = "BYTES",
-      .help = "First size."}},
+      .help = "Smallest size to time."}},
     {RUNS(SWEEP),
      {"max-bytes", 'e', OPTION_SIZE, FIELD(bench.max_bytes), "16m", 0, 1e12, .metavar = "BYTES",
-      .help = "Last size."}},
+      .help = "Largest size to time."}},
     {RUNS(SWEEP),
      {"factor", 'f', OPTION_DOUBLE, FIELD(bench.factor), "4", 1.01, 1e6,
-      .help = "Each size is the last times this."}},
+      .help = "Multiply each size by this to get the next size."}},
     {RUNS(SWEEP),
      {"sizes", 0, OPTION_STRING, FIELD(sizes), .metavar = "LIST",
-      .help = "These sizes instead of -b to -e: bytes, with commas between, e.g. 65536,4799528."}},
+      .help =
+          "Time these sizes instead of -b to -e: bytes, separated by commas, e.g. 65536,4799528."}},
     {RUNS(BENCH),
      {"iters", 'n', OPTION_INT, FIELD(bench.iters), "0", 0, 1e9,
-      .help = "Timed iterations a size; 0: 20 or more, but of 2 s at most, and 5 at least."}},
+      .help = "Timed iterations per size. 0: at least 20, within 2 s, but never fewer than 5."}},
     {RUNS(BENCH),
      {"warmup", 'w', OPTION_INT, FIELD(bench.warmup), "5", 0, 1e9,
-      .help = "Iterations before them that are not timed."}},
+      .help = "Iterations before the timed ones."}},
     {RUNS(SWEEP),
      {"skew", 0, OPTION_DOUBLE, FIELD(bench.skew_ms), "0", 0, 60000, .metavar = "MS",
       .help = "Delay each rank's start of each operation by up to this, in a fixed random pattern. "
               "Time counts from the last start."}},
     {RUNS(SWEEP),
      {"overlap", 0, OPTION_FLAG, FIELD(bench.overlap),
-      .help = "Times each size also beside a computation (a wait) as long: what does it hide?"}},
+      .help = "Also measure overlap: repeat each size while the caller waits as long as the "
+              "all-reduce took."}},
     {RUNS_IF(SWEEP, reduces, NULL),
      {"via-library", 0, OPTION_FLAG, FIELD(bench.via_library),
-      .help = "Times each size also through libpsring (common/psring.h), as other programs do."}},
+      .help =
+          "Also time each size through libpsring (common/psring.h), as other programs call it."}},
     {RUNS(SWEEP | MODEL),
      {"probe", 0, OPTION_CHOICE, FIELD(bench.probe), "auto", .choices = probe_words,
-      .help = "Measures what a TCP stream reaches on the links, first; auto: not on loopback; "
-              "only: shows hosts and links, and ends."}},
+      .help = "Measure the TCP throughput of the links first. auto: except on loopback. only: "
+              "print hosts and links, then exit."}},
     {RUNS(SWEEP | MODEL),
      {"baselines", 0, OPTION_FLAG, FIELD(bench.baselines),
-      .help = "Measures memory, 4 bytes there and back (ZeroMQ, a socket), TCP streams, too."}},
+      .help = "Also measure memory bandwidth, round trips of 4 bytes (ZeroMQ and a socket) and TCP "
+              "streams."}},
     {RUNS(ALL),
      {"rendezvous", 0, OPTION_STRING, FIELD(rendezvous), .metavar = "ADDRESS",
       .help = "Start without mpirun: tcp://HOST:PORT, where rank 0 listens and all others connect. "
-              "Write an IPv6 address in brackets (else torchrun's MASTER_ADDR, MASTER_PORT, RANK, "
-              "WORLD_SIZE)."}},
+              "Write an IPv6 address in brackets. Default: torchrun's MASTER_ADDR, MASTER_PORT, "
+              "RANK and WORLD_SIZE."}},
     {RUNS(ALL),
      {"rank", 0, OPTION_INT, FIELD(rank), NULL, 0, CONFIG_RANKS_MOST, .metavar = "R",
-      .help = "With --rendezvous: which rank this process is, 0 to W - 1."}},
+      .help = "Rank of this process, 0 to W - 1. Only with --rendezvous."}},
     {RUNS(ALL),
      {"world-size", 0, OPTION_INT, FIELD(world_size), NULL, 1, CONFIG_RANKS_MOST, .metavar = "W",
-      .help = "With --rendezvous: how many ranks there are."}},
+      .help = "Number of ranks. Only with --rendezvous."}},
     {RUNS(TRAIN),
      {"join", 0, OPTION_STRING, FIELD(elastic.join), .metavar = "ADDRESS,...",
-      .help = "Joins the job of these servers (tcp://HOST:PORT, psring serve); for --backend ps.",
+      .help = "Join the job of these servers (tcp://HOST:PORT, see psring serve). Only with "
+              "--backend ps.",
       SATELLITE(ELASTIC)}},
     {RUNS(TRAIN),
      {"join-after", 0, OPTION_INT, FIELD(elastic.join_after), "0", 0, 1e12, .metavar = "N",
-      .help = "With --join: this worker waits until N steps are done.", SATELLITE(ELASTIC)}},
+      .help = "Join only after the job has done N steps. Only with --join.", SATELLITE(ELASTIC)}},
     {RUNS(TRAIN),
      {"leave-after", 0, OPTION_INT, FIELD(elastic.leave_after), "0", 0, 1e12, .metavar = "N",
-      .help = "With --join: this worker leaves when N steps are done; 0: it stays to the end.",
+      .help = "Leave when the job has done N steps. 0: stay to the end. Only with --join.",
       SATELLITE(ELASTIC)}},
     {RUNS(AVERAGE | SERVE),
      {"token", 0, OPTION_STRING, FIELD(token), .metavar = "TEXT",
-      .help =
-          PSRING_ELASTIC
-              ? "Text that the ranks of one job share; ranks with another one are refused (else "
-                "PSRING_TOKEN; else, with --join and psring serve, a random text in "
-                "~/.psring-token)."
-              : "Text that the ranks of one job share; ranks with another one are refused (else "
-                "PSRING_TOKEN)."}},
+      .help = PSRING_ELASTIC ? "Text that the ranks of one job share. Ranks with another text are "
+                               "refused. Default: PSRING_TOKEN, else (with --join and psring "
+                               "serve) a random text in ~/.psring-token."
+                             : "Text that the ranks of one job share. Ranks with another text are "
+                               "refused. Default: PSRING_TOKEN."}},
     {.spec.group = "How to average"},
     {RUNS(AVERAGE),
      {"backend", 0, OPTION_CHOICE, FIELD(backend), "ring", /* .choices: see follow_build */
-      .help = PSRING_PREDICT
-                  ? "How gradients are averaged; auto: as the fitted model says is fastest."
-                  : "How gradients are averaged.",
+      .help = PSRING_PREDICT ? "Average gradients by this method. auto: the method that is fastest "
+                               "by the fitted model."
+                             : "Average gradients by this method.",
       .missing_word = "auto", SATELLITE(PREDICT)}},
     {RUNS(AVERAGE),
      {"cost-model", 0, OPTION_STRING, FIELD(cost_model), .metavar = "FILE",
-      .help = "For --backend auto: the model that psring predict --fit writes; rank 0's file.",
+      .help = "File of the fitted model, written by psring predict --fit and read by rank 0. Only "
+              "with --backend auto.",
       SATELLITE(PREDICT)}},
     {RUNS_IF(AVERAGE, uses_transport, "auto"),
      {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", .choices = transport_words,
-      .help = "What messages travel over; auto: what the backend is fastest with (psring info)."}},
+      .help =
+          "Send messages over this transport. auto: the backend's fastest one (see psring info)."}},
     {RUNS_IF(AVERAGE, uses_servers, "0"),
      {"servers", 0, OPTION_INT, FIELD(servers), NULL, 0, 4096, .metavar = "K",
-      .help = "Parameter servers; 1 unless given. 0 only with --placement mixed."}},
+      .help = "Number of parameter servers. Default: 1. 0 only with --placement mixed."}},
     {RUNS_IF(AVERAGE, uses_servers, NULL),
      {"placement", 0, OPTION_CHOICE, FIELD(placement), "dedicated",
       .choices = config_placement_words,
-      .help = "Servers as K further ranks, as threads inside the first K workers, or both: mixed, "
-              "one in each worker and K further ranks, with shards that load all links alike."}},
+      .help = "Run servers as K extra ranks (dedicated), as threads in the first K workers "
+              "(colocated), or both (mixed). mixed has a server in each worker and K extra ranks, "
+              "with shards that load all links equally."}},
     {RUNS_IF(AVERAGE, obeys_reduce_order, "any"),
      {"reduce-order", 0, OPTION_CHOICE, FIELD(reduce_order), "any",
       .choices = config_reduce_order_words,
-      .help = "ring: all add in the ring's order, to the same bits."}},
+      .help = "Order of the sums. any: the backend's own. ring: the ring's, so that backends give "
+              "the same bits."}},
     {RUNS_IF(AVERAGE, compresses, NULL),
      {"compress", 0, OPTION_CHOICE, FIELD(compress), "none", .choices = compress_names,
-      .help = "Gradients travel as numbers of 16 bits; added in float32."}},
+      .help = "Send gradients as 16-bit numbers. They are added in float32."}},
     {RUNS_IF(AVERAGE, compresses, NULL),
      {"error-feedback", 0, OPTION_CHOICE, FIELD(error_feedback), "auto", .choices = auto_words,
-      .help = "What --compress rounds off is added at the next step; auto: on."}},
+      .help = "Add the rounding error of --compress to the next step's gradient. auto: on."}},
     {RUNS_IF(AVERAGE, obeys_segment_bytes, NULL),
      {"segment-bytes", 0, OPTION_SIZE, FIELD(segment_bytes), "0", 0, 1 << 30, .metavar = "BYTES",
-      .help = "Bytes of one message; 0: chosen from the size of the bucket."}},
+      .help = "Bytes per message. 0: derived from the size of the bucket."}},
     {RUNS_IF(AVERAGE, obeys_window, NULL),
      {"push-window", 0, OPTION_INT, FIELD(push_window), "0", 0, 1024,
-      .help = "Chunks that a worker may have unanswered with a server; 0: chosen."}},
+      .help = "Chunks that a worker may have unanswered at one server. 0: automatic."}},
     {RUNS(TRAIN | MODEL),
      {"bucket-mb", 0, OPTION_DOUBLE, FIELD(bucket_mb), "4", 0, 65536, .metavar = "MB",
-      .help = "Gradients are averaged in buckets of about this size; 0: in one."}},
+      .help = "Average gradients in buckets of about this size. 0: one bucket."}},
     {RUNS_IF(SWEEP | MODEL, takes_mpi_algorithm, NULL),
      {"mpi-algorithm", 0, OPTION_CHOICE, FIELD(bench.mpi_algorithm), "default",
       .choices = library_algorithm_names,
-      .help = "What MPI_Allreduce uses (only Open MPI obeys)."}},
+      .help = "Algorithm of MPI_Allreduce. Only Open MPI obeys it."}},
     {RUNS_IF(SWEEP | MODEL | TRAIN, takes_nccl_options, NULL),
      {"nccl-algo", 0, OPTION_CHOICE, FIELD(nccl_algo), "ring", .choices = config_nccl_algo_words,
-      .help = "What NCCL uses; auto: its own choice. By its log, another one ends the run."}},
+      .help = "Algorithm of NCCL. auto: NCCL chooses. Abort if NCCL's log names another one."}},
     {RUNS_IF(SWEEP | MODEL | TRAIN, takes_nccl_options, NULL),
      {"nccl-register", 0, OPTION_CHOICE, FIELD(nccl_register), "off", .choices = register_words,
-      .help =
-          "on: NCCL may use buckets in place. Its guide: unsafe, may hang or crash on failure."}},
+      .help = "on: NCCL may use buckets in place. Unsafe by NCCL's guide: it may hang or crash on "
+              "a failure."}},
     {.spec.group = "Consistency"},
     {RUNS_IF(TRAIN, updates_on_server, "bsp"),
      {"sync", 0, OPTION_STRING, FIELD(train.sync), "bsp", .metavar = "bsp|ssp:S|async",
-      .help = "Consistency. bsp: all workers step together; ssp: they are at most S steps apart; "
-              "async: nobody waits. The latter two with the optimizer on the servers."}},
+      .help =
+          "Choose how far workers may drift apart. bsp: all step together. ssp: at most S steps. "
+          "async: no bound, no waiting. With ssp and async the servers run the optimizer."}},
     {RUNS_IF(TRAIN, updates_on_server, "skip"),
      {"late-steps", 0, OPTION_CHOICE, FIELD(train.late_steps), "skip", .choices = late_words,
-      .help = "ssp and async: who is (S + 1)/2 steps behind, or 8, skips them to catch up, or does "
-              "them all: keep, ssp as Ho et al. have it."}},
+      .help = "Treat missed steps of a worker that is late by (S + 1)/2 steps (ssp) or 8 (async). "
+              "skip: leave them out to catch up. keep: do all, as Ho et al. do with ssp."}},
     {RUNS_IF(TRAIN, updates_on_server, "0"),
      {"backup-workers", 0, OPTION_INT, FIELD(train.backup_workers), "0", 0, 4096, .metavar = "B",
-      .help = "bsp, optimizer on the servers: a step does not wait for the last B workers."}},
+      .help = "End a step without the last B workers. The servers run the optimizer. Only with "
+              "--sync bsp."}},
     {RUNS(TRAIN),
      {"straggler", 0, OPTION_STRING, FIELD(train.straggler), .metavar = "RANK:FACTOR",
-      .help = "That worker computes FACTOR times as long, e.g. 3:4."}},
+      .help = "Make worker RANK compute FACTOR times as long, e.g. 3:4."}},
     {.spec.group = "Model and data"},
     {RUNS(TRAIN),
      {"compute", 0, OPTION_STRING, FIELD(train.compute), "real", .metavar = "real|real:MS|paced:MS",
-      .help = "paced: a timed wait of MS ms a step instead of computing; gradients of real size. "
-              "real:MS: computes, and waits until MS have passed."}},
+      .help = "paced: wait MS ms per step instead of computing, with gradients of real size. "
+              "real:MS: compute, then wait until MS ms have passed."}},
     {RUNS(TRAIN | LAYERS),
      {"model", 0, OPTION_CHOICE, FIELD(model), "keras-cnn", .choices = cnn_names,
-      .help = "What is trained."}},
+      .help = "Model to train or to time."}},
     {RUNS(TRAIN | INFO),
      {"data", 0, OPTION_STRING, FIELD(data), .metavar = "DIR",
-      .help = "Folder with the four IDX files (else PSRING_DATA; paced: loads none then)."}},
+      .help = "Folder with the four IDX files. Default: PSRING_DATA, or no data with --compute "
+              "paced."}},
     {RUNS(TRAIN),
      {"data-threads", 0, OPTION_INT, FIELD(train.data_threads), "0", 0, LOADER_THREADS_MOST,
-      .help = "Threads per rank that make batches ahead; 0: each as its step begins."}},
+      .help =
+          "Threads per rank that make batches ahead. 0: make each batch when its step begins."}},
     {RUNS(TRAIN),
      {"prefetch-batches", 0, OPTION_INT, FIELD(train.prefetch_batches), "0", 0, LOADER_DEPTH_MOST,
-      .metavar = "DEPTH", .help = "Batches that --data-threads make ahead; 0: two for each."}},
+      .metavar = "DEPTH",
+      .help = "Batches that --data-threads make ahead. 0: two for each thread."}},
     {RUNS(TRAIN),
      {"augment", 0, OPTION_STRING, FIELD(train.augment), "none",
       .metavar = "shift:PIXELS,rotate:DEGREES",
-      .help = "Moves training images, up to so far, by other amounts each epoch."}},
+      .help = "Shift and rotate each training image by up to these amounts, differently in each "
+              "epoch."}},
     {RUNS(TRAIN),
      {"epochs", 0, OPTION_INT, FIELD(epochs), "2", 1, 100000, .help = "Passes over the data."}},
     {RUNS(TRAIN),
      {"epochs-divided", 0, OPTION_FLAG, FIELD(train.epochs_divided),
-      .help = "Divides --epochs among the workers, rounded up."}},
+      .help = "Divide --epochs by the number of workers, rounded up."}},
     {RUNS(REAL),
      {"last-batch", 0, OPTION_CHOICE, FIELD(train.last_batch), "drop", .choices = last_batch_words,
-      .help = "Images that make no whole step: drop: not used; partial: a step of their own."}},
+      .help = "Use of the last images of an epoch if they fill no whole step. drop: leave them "
+              "out. partial: one smaller step."}},
     {RUNS(REAL),
      {"no-shard", 0, OPTION_FLAG, FIELD(train.no_shard),
-      .help = "An epoch is all the data for each worker, in an order of its own, not its share."}},
+      .help = "Give each worker all the data in an epoch, in its own order, instead of a share."}},
     {RUNS(TRAIN),
      {"steps", 0, OPTION_INT, FIELD(train.steps), "0", 0, 1e12,
-      .help = "Ends after N steps in all; 0: after --epochs."}},
+      .help = "End after N steps in total. 0: after --epochs."}},
     {RUNS(TRAIN | LAYERS),
      {"batch", 0, OPTION_INT, FIELD(batch), "32", 1, CONFIG_BATCH_MOST,
       .help = "Images a step, per worker."}},
     {RUNS(TRAIN),
      {"global-batch", 0, OPTION_INT, FIELD(train.global_batch), "0", 0, 1e9,
-      .help = "Images a step, of all workers together, instead of --batch; 0: not given."}},
+      .help = "Images per step of all workers together, instead of --batch. 0: use --batch."}},
     {RUNS(TRAIN),
      {"seed", 0, OPTION_INT, FIELD(seed), "1", 0, 9e15,
-      .help = "Of parameters, shuffling and dropout; the same seed gives the same run."}},
+      .help = "Seed of parameters, shuffling and dropout. The same seed gives the same run."}},
     {RUNS(TRAIN),
      {"virtual-workers", 0, OPTION_INT, FIELD(train.virtual_workers), "0", 0, 4096,
-      .help = "With --backend none: this process plays N workers in turn."}},
+      .help = "Play N workers in turn in this process. Only with --backend none."}},
     {.spec.group = "Learning"},
     {RUNS(REAL),
      {"recipe", 0, OPTION_STRING, FIELD(learning.recipe),
       .metavar = "keras-horovod|large-batch|lars-8192|list",
-      .help = "Sets several options, but none that is given; list: prints what each sets."}},
+      .help =
+          "Set several options, except those that are given. list: print what each recipe sets."}},
     {RUNS(REAL | LAYERS),
      {"optimizer", 0, OPTION_CHOICE, FIELD(learning.optimizer), "sgd",
-      .choices = optimizer_kind_names, .help = "How parameters follow from gradients."}},
+      .choices = optimizer_kind_names, .help = "Update parameters with this optimizer."}},
     {RUNS(REAL),
      {"momentum", 0, OPTION_DOUBLE, FIELD(learning.momentum), "0.9", 0, 0.99999, .metavar = "M",
-      .help = "Of sgd and lars."}},
+      .help = "Momentum. Only with --optimizer sgd or lars."}},
     {RUNS(REAL),
      {"nesterov", 0, OPTION_FLAG, FIELD(learning.nesterov),
-      .help = "Nesterov's momentum, of sgd."}},
+      .help = "Use Nesterov's momentum. Only with --optimizer sgd."}},
     {RUNS(REAL),
      {"beta1", 0, OPTION_DOUBLE, FIELD(learning.beta1), "0.9", 0, 0.99999, .metavar = "BETA",
-      .help = "Of adam: its mean's decay."}},
+      .help = "Decay of the first moment. Only with --optimizer adam."}},
     {RUNS(REAL),
      {"beta2", 0, OPTION_DOUBLE, FIELD(learning.beta2), "0.999", 0, 0.9999999, .metavar = "BETA",
-      .help = "Of adam: its square's decay."}},
+      .help = "Decay of the second moment. Only with --optimizer adam."}},
     {RUNS(REAL),
      {"epsilon", 0, OPTION_DOUBLE, FIELD(learning.epsilon), "0", 0, 1, .metavar = "E",
-      .help = "Of adagrad, adadelta and adam; 0: 1e-10, 1e-7, 1e-8."}},
+      .help = "Small number that keeps divisors above 0. 0: 1e-10 (adagrad), 1e-7 (adadelta) or "
+              "1e-8 (adam). Only with these."}},
     {RUNS(REAL),
      {"lars-coefficient", 0, OPTION_DOUBLE, FIELD(learning.lars_coefficient), "0.02", 1e-9, 1000,
-      .metavar = "COEFFICIENT", .help = "Of lars: a tensor's step is so many times its norm."}},
+      .metavar = "COEFFICIENT",
+      .help = "Ratio of a tensor's step to the tensor's norm. Only with --optimizer lars."}},
     {RUNS(REAL),
      {"weight-decay", 0, OPTION_DOUBLE, FIELD(learning.weight_decay), "0", 0, 1, .metavar = "DECAY",
-      .help = "So many times the weights are added to their gradients (lars: not to biases')."}},
+      .help = "L2 weight decay, added to the gradient (with lars not for biases)."}},
     {RUNS(REAL),
      {"lr", 0, OPTION_DOUBLE, FIELD(learning.lr), "0", 0, 1000, .metavar = "RATE",
-      .help = "Highest learning rate, before --lr-scale; 0: by optimizer and images a step."}},
+      .help = "Highest learning rate, before --lr-scale. 0: derived from the optimizer and the "
+              "images per step."}},
     {RUNS(REAL),
      {"lr-scale", 0, OPTION_CHOICE, FIELD(learning.lr_scale), "auto", .choices = lr_scale_names,
-      .help = "By the number of workers, or its root; auto: --lr stays as given, its default is by "
-              "the images of all."}},
+      .help = "Multiply --lr by the number of workers (linear) or its square root (sqrt). auto: "
+              "use --lr as given; without --lr, derive it from the images of all workers."}},
     {RUNS(REAL),
      {"lr-schedule", 0, OPTION_CHOICE, FIELD(learning.lr_schedule), "linear",
       .choices = lr_shape_names,
-      .help = "From the warm-up's end on: to 0 in a line or a cosine; a tenth at 1/3, 2/3, 8/9."}},
+      .help = "Rate after the warm-up. linear and cosine: fall to 0. step: x 0.1 at 1/3, 2/3 and "
+              "8/9 of the run."}},
     {RUNS(REAL),
      {"warmup-epochs", 0, OPTION_DOUBLE, FIELD(learning.warmup_epochs), NULL, 0, 1000,
       .metavar = "E",
-      .help = "The rate rises, step by step, from one worker's (--lr-scale) or 0; else 60 steps."}},
+      .help = "Raise the rate step by step over E epochs, from one worker's rate (--lr-scale) or "
+              "from 0. Default: 60 steps or a fifth of the run."}},
     {RUNS(REAL),
      {"target-accuracy", 0, OPTION_DOUBLE, FIELD(train.target_accuracy), "0", 0, 100,
       .metavar = "PERCENT",
-      .help = "Ends at the first test that reaches it; tests at each report too. 0: no such end."}},
+      .help = "End at the first test with this accuracy. Also test at each report. 0: no target."}},
     {.spec.group = "Device"},
     {RUNS(TRAIN | BENCH),
      {"device", 0, OPTION_CHOICE, FIELD(device), "cpu", .choices = device_kind_names,
-      .help = "Where a rank computes."}},
+      .help = "Compute on this device."}},
     {RUNS(TRAIN | BENCH),
      {"share-gpu", 0, OPTION_FLAG, FIELD(share_gpu),
-      .help = "Lets several ranks have one GPU: right results, but times of time-slicing."}},
+      .help = "Let several ranks share a GPU. Results are right, but times are those of "
+              "time-slicing."}},
     {RUNS(TRAIN),
      {"tf32", 0, OPTION_FLAG, FIELD(tf32),
-      .help = "GPUs: products with 10 bits of mantissa, on tensor cores; faster, less exact."}},
+      .help =
+          "Multiply with 10 bits of mantissa on tensor cores: faster, less exact. Only on GPUs."}},
     {RUNS(TRAIN),
      {"cuda-graph", 0, OPTION_CHOICE, FIELD(graph), "auto", .choices = auto_words,
-      .help = "GPUs: a step is one launch of a CUDA graph; auto: with --backend none."}},
+      .help = "Launch each step as one CUDA graph. auto: with --backend none. Only on GPUs."}},
     {RUNS(REAL | LAYERS),
      {"conv", 0, OPTION_CHOICE, FIELD(conv), "auto", .choices = device_conv_names,
-      .help = "GPUs: cuDNN's convolutions or psring's own; auto: cuDNN's, if both agree."}},
+      .help =
+          "Use cuDNN's convolutions or psring's own. auto: cuDNN's, if both agree. Only on GPUs."}},
     {RUNS(TRAIN | LAYERS),
      {"threads", 0, OPTION_INT, FIELD(threads), "1", 0, 1024,
-      .help = "Compute threads per rank; 0: the machine's cores, shared among its ranks."}},
+      .help = "Compute threads per rank. 0: the machine's cores, divided among its ranks."}},
     {RUNS(TRAIN | BENCH),
      {"pin", 0, OPTION_FLAG, FIELD(pin),
-      .help = "Binds each rank to its part of the cores; else it is as the launcher bound it."}},
+      .help = "Bind each rank to its part of the cores. Default: as the launcher bound it."}},
     {.spec.group = "Checkpoints"},
     {RUNS(TRAIN),
      {"checkpoint", 0, OPTION_STRING, FIELD(train.checkpoint), .metavar = "DIR",
-      .help = "Saves the state of training there after every epoch, and when it is stopped by "
-              "SIGTERM, SIGINT or SIGUSR1 (exit code 75)."}},
+      .help = "Save the training state in DIR after every epoch, and when SIGTERM, SIGINT or "
+              "SIGUSR1 stops the run (exit code 75)."}},
     {RUNS(TRAIN),
      {"keep-checkpoints", 0, OPTION_INT, FIELD(train.keep_checkpoints), "2", 1, 1000000,
-      .help = "Checkpoints to keep, the newest ones."}},
+      .help = "Keep the newest N checkpoints."}},
     {RUNS(TRAIN),
      {"checkpoint-steps", 0, OPTION_INT, FIELD(train.checkpoint_steps), "0", 0, 1e9,
-      .help = "Saves every N steps too; 0: per epoch."}},
+      .help = "Also save every N steps. 0: only after each epoch."}},
     {RUNS(TRAIN),
      {"resume", 0, OPTION_CHOICE, FIELD(train.resume), "off", .choices = resume_words,
       .bare = "auto", .metavar = "must|extend",
-      .help = "Continues from the newest checkpoint, if one is there (must: else refuses), to the "
-              "same bits; extend: for more --steps or --epochs; by other workers: to other bits."}},
+      .help = "Continue from the newest checkpoint, if there is one, with the same bits. must: "
+              "fail without one. extend: run for more --steps or --epochs. Another number of "
+              "workers gives other bits."}},
     {.spec.group = "Network"},
     {RUNS(SERVE),
      {"timeout", 0, OPTION_DOUBLE, FIELD(timeout), "30", 0.1, 86400, .metavar = "SECONDS",
-      .help = "A worker that keeps others waiting, or is silent, for longer is lost: the others go "
-              "on without it."}},
+      .help = "Drop a worker that is silent or blocks others for longer than this. The other "
+              "workers continue."}},
     {RUNS(TRAIN | BENCH | SERVE),
      {"subnet", 0, OPTION_STRING, FIELD(subnet), .metavar = "NAME|NETWORK",
-      .help = "Listen on this interface or in this network: eth0, 10.0.0.0/24, fd00::/64 (else "
-              "PSRING_BIND_SUBNET, else where ranks reach rank 0)."}},
+      .help = "Listen on this interface or in this network: eth0, 10.0.0.0/24, fd00::/64. Default: "
+              "PSRING_BIND_SUBNET, else the address that reaches rank 0."}},
     {RUNS(TRAIN | BENCH),
      {"timeout", 0, OPTION_DOUBLE, FIELD(timeout), "30", 0.1, 86400, .metavar = "SECONDS",
-      .help = "A rank that keeps others waiting, or is silent, for longer ends the run."}},
+      .help = "Abort if a rank is silent or blocks others for longer than this."}},
     {RUNS(TRAIN | BENCH | SERVE),
      {"stall-warning", 0, OPTION_DOUBLE, FIELD(stall_warning), "10", 0, 86400, .metavar = "SECONDS",
-      .help = "Who keeps others waiting for so long (3 s at least) is warned of; 0: nobody."}},
+      .help =
+          "Warn about a rank that blocks others for this long (at least 3 s). 0: no warnings."}},
     {RUNS(ALL | SERVE),
      {"startup-timeout", 0, OPTION_DOUBLE, FIELD(startup_timeout), "60", 0.1, 86400,
       .metavar = "SECONDS",
-      .help = "The same until all ranks have met, opened their files and connected."}},
+      .help = "Abort if the ranks need longer than this to meet, open their files and connect."}},
     {RUNS(TRAIN | BENCH),
      {"network", 0, OPTION_STRING, FIELD(network), .metavar = "LABEL",
-      .help = "Name of the network in result rows (else PSRING_NETWORK, else by hosts)."}},
+      .help = "Name of the network in result rows. Default: PSRING_NETWORK, else loopback or "
+              "N-hosts."}},
     {RUNS(TRAIN | BENCH),
      {"link-rate", 0, OPTION_RATE, FIELD(link_rate), "0", 0, 1e15, .metavar = "RATE",
-      .help = "Each way of a host's link: 200mbit or bits/s (else PSRING_LINK_BITS); 0: unknown."}},
+      .help = "Rate of a host's link in each direction: 200mbit, or bits/s. Default: "
+              "PSRING_LINK_BITS. 0: unknown."}},
     {.spec.group = "Output"},
     {RUNS(PREDICT),
      {"csv", 0, OPTION_STRING, FIELD(csv), .metavar = "FILE",
-      .help = "Appends predicted beside measured times, a row each, as CSV."}},
+      .help = "Append predicted and measured times to this CSV file, one row for each pair. Only "
+              "with --fit."}},
     {RUNS(TRAIN),
      {"metrics", 0, OPTION_STRING, FIELD(train.metrics), .metavar = "FILE",
-      .help = "Appends a CSV row per epoch (and per --log-steps)."}},
+      .help = "Append a CSV row per epoch (and per --log-steps)."}},
     {RUNS(TRAIN),
      {"log-steps", 0, OPTION_INT, FIELD(train.log_steps), "0", 0, 1e9,
-      .help = "Reports every N steps too; 0: per epoch."}},
+      .help = "Also report every N steps. 0: only after each epoch."}},
     {RUNS(TRAIN),
      {"timeline", 0, OPTION_STRING, FIELD(train.timeline), .metavar = "FILE",
-      .help = "Writes where the time of all ranks went, for https://ui.perfetto.dev and psring "
-              "trace; a run that fails leaves it empty.",
+      .help = "Write where the time of all ranks went, for https://ui.perfetto.dev and psring "
+              "trace. A failed run leaves the file empty.",
       SATELLITE(TRACE)}},
     {RUNS(TRAIN),
      {"timeline-steps", 0, OPTION_STRING, FIELD(train.timeline_steps), .metavar = "FIRST:LAST",
-      .help = "Which steps of this run --timeline records, counted from 1; 1:100 unless given.",
+      .help = "Steps of this run to record, counted from 1. Default: 1:100. Only with --timeline.",
       SATELLITE(TRACE)}},
     {RUNS(SWEEP | MODEL),
      {"require-efficiency", 0, OPTION_DOUBLE, FIELD(bench.require_efficiency), "0", 0, 100,
       .metavar = "SHARE",
-      .help =
-          "End with exit code 1 if the efficiency of a row is below this, e.g. 0.9, or unknown. "
-          "0 requires nothing."}},
+      .help = "End with exit code 1 if a row's efficiency is below this (e.g. 0.9) or unknown. 0: "
+              "no requirement."}},
     {RUNS(BENCH | INFO),
      {"json", 0, OPTION_STRING, FIELD(json), .metavar = "FILE",
-      .help = "Writes the results, with configuration and machine, as JSON; -: to stdout (info)."}},
+      .help =
+          "Write results, configuration and machine as JSON. -: write to stdout (psring info)."}},
     {RUNS(BENCH),
      {"csv", 0, OPTION_STRING, FIELD(csv), .metavar = "FILE",
-      .help = "Appends rows as CSV; the README has the columns."}},
+      .help = "Append result rows as CSV. experiments/bench/README.md explains the columns."}},
     {RUNS(ALL | SERVE | PREDICT),
-     {"verbose", 'v', OPTION_FLAG, FIELD(verbose), .help = "Says more on stderr."}},
+     {"verbose", 'v', OPTION_FLAG, FIELD(verbose), .help = "Print more details on stderr."}},
 };
 
-/* What depends on the build: options that it is without, the names of backends, and in the help who
- * obeys an option. */
+/* Adapts an option to the build: hides options that the build lacks, fills in the names of
+ * backends, and adds to the help which backends obey the option. */
 static void follow_build(struct config_table *table, int at)
 {
     struct option_spec *spec = &table->specs[at];
@@ -495,7 +529,7 @@ bool config_table_given(const struct config_table *table, const char *name)
     return false;
 }
 
-/* Options that had other names. `now` may have a value. */
+/* Options that had other names. `now` may be a word of a choice. */
 static const struct option_renamed renamed[] = {
     {"server", "join"},
     {"world", "world-size"},
@@ -520,14 +554,21 @@ static const struct {
     const char *name, *summary;
 } commands[] = {
     {CONFIG_TRAIN, "psring train",
-     "Trains a CNN data-parallel: alone, or on all ranks of mpirun or of --rendezvous."},
+     "Train a CNN data-parallel: in one process, or on all ranks of mpirun or --rendezvous.\n"
+     "Example: mpirun -n 4 psring train --backend ring --data DIR"},
     {CONFIG_BENCH, "psring bench",
-     "Times averaging over the ranks of mpirun or of --rendezvous by size; checks every element."},
+     "Time the averaging of vectors by size, on the ranks of mpirun or --rendezvous. Check every "
+     "element.\n"
+     "Example: mpirun -n 5 psring bench --backend ps --servers 1 --csv bench.csv"},
     {CONFIG_SERVE, "psring serve",
-     "A parameter server that workers join and leave (psring train --join); without MPI."},
-    {CONFIG_INFO, "psring info", "Lists what this build and this machine have."},
+     "Run a parameter server that workers join and leave (psring train --join), without MPI.\n"
+     "Example: psring serve --listen tcp://10.0.0.1:29600 --workers 2"},
+    {CONFIG_INFO, "psring info",
+     "List what this build and this machine have.\n"
+     "Example: psring info --json info.json"},
     {CONFIG_PREDICT, "psring predict",
-     "Fits the model of cost to measurements, and predicts what was not measured."},
+     "Fit the cost model to measurements, and predict times that were not measured.\n"
+     "Example: psring predict --fit bench.csv --workers 64 --rate 25gbit"},
 };
 
 void config_table_init(struct config_table *table, enum config_command command)

@@ -10,7 +10,7 @@ struct placing {
     const struct gpu_view *views;
     int ranks;
     int *index;
-    bool *asked; /* by rank: in this search it was asked to take another GPU */
+    bool *asked; /* by rank: this search has asked the rank to take another GPU */
 };
 
 static bool has(const struct placing *p, int rank, const struct gpu_view *view, int gpu)
@@ -28,7 +28,7 @@ static int next_owner(const struct placing *p, const struct gpu_view *view, int 
     return from;
 }
 
-/* A GPU that nobody has; or one whose rank can take another. */
+/* Gives `rank` a free GPU, or one whose owner can move to another GPU (augmenting paths). */
 static bool take(struct placing *p, int rank)
 {
     const struct gpu_view *view = &p->views[rank];
@@ -105,8 +105,8 @@ static void complain(const struct gpu_view *views, int ranks, int without)
     for (int rank = 0; rank < ranks; rank++)
         wanting += views[rank].wanted && views[rank].machine == view->machine;
     if (view->count == 0)
-        log_error("--device cuda: rank %d on %s sees no GPU; see what nvidia-smi says there and "
-                  "that CUDA_VISIBLE_DEVICES does not hide it",
+        log_error("--device cuda: rank %d on %s sees no GPU; run nvidia-smi there, and check that "
+                  "CUDA_VISIBLE_DEVICES does not hide it",
                   without, view->host);
     else
         log_error("--device cuda: rank %d on %s has no GPU of its own: it sees %d (%s%s), and %d "

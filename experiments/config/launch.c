@@ -79,16 +79,16 @@ static enum status check_options(struct config *config)
     bool rank = config->rank != CONFIG_RANK_NOT_GIVEN;
     bool world = config->world_size != CONFIG_RANK_NOT_GIVEN;
     if (!config->rendezvous && (rank || world))
+        return FAIL(STATUS_USAGE,
+                    "--%s: needs a place to meet; add --rendezvous tcp://HOST:PORT, where rank 0 "
+                    "listens, or leave it to mpirun to number the ranks",
+                    rank ? "rank" : "world-size");
+    if (config->rendezvous && (!rank || !world))
         return FAIL(
             STATUS_USAGE,
-            "--%s: says nothing without a place to meet; add --rendezvous tcp://HOST:PORT, where "
-            "rank 0 listens, or leave it to mpirun to number the ranks",
-            rank ? "rank" : "world-size");
-    if (config->rendezvous && (!rank || !world))
-        return FAIL(STATUS_USAGE,
-                    "--rendezvous %s: how many ranks come there, and which is this? add %s%s%s",
-                    config->rendezvous, rank ? "" : "--rank R (0 to W - 1)",
-                    rank || world ? "" : " and ", world ? "" : "--world-size W");
+            "--rendezvous %s: needs the number of ranks and the rank of this process; add %s%s%s",
+            config->rendezvous, rank ? "" : "--rank R (0 to W - 1)", rank || world ? "" : " and ",
+            world ? "" : "--world-size W");
     return STATUS_OK;
 }
 

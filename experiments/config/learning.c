@@ -11,7 +11,7 @@
 
 #define KIND(name) (1u << OPTIMIZER_##name)
 
-/* Which optimizers use an option. */
+/* The optimizers that use an option. */
 static const struct {
     const char *option;
     unsigned kinds;
@@ -59,27 +59,24 @@ enum status learning_check(const struct config *config, const struct config_tabl
     TRY(check_optimizer(config, table));
     if (config->train.global_batch > 0 && config_table_given(table, "batch"))
         return FAIL(STATUS_USAGE,
-                    "--batch: --global-batch %lld is divided among the workers and says how many "
-                    "images each has; leave one of the two out",
+                    "--batch: --global-batch %lld already sets the images of each worker; leave "
+                    "one of the two out",
                     (long long)config->train.global_batch);
     if (config->train.global_batch > 0 && (config->learning.lr_scale == LR_SCALE_LINEAR ||
                                            config->learning.lr_scale == LR_SCALE_SQRT))
-        return FAIL(
-            STATUS_USAGE,
-            "--lr-scale %s: with --global-batch a step has as many images whatever the number "
-            "of workers, so its rate does not follow them; leave one of the two out",
-            lr_scale_names[config->learning.lr_scale]);
-    if (config->train.no_shard && config->train.virtual_workers > 0)
-        return FAIL(
-            STATUS_USAGE,
-            "--no-shard: the process that plays all workers (--virtual-workers %lld) goes "
-            "through the data once for them all; start as many processes, or leave it, or the "
-            "--recipe that sets it, out",
-            (long long)config->train.virtual_workers);
-    if (config_table_given(table, "epochs-divided") && config_table_given(table, "steps"))
         return FAIL(STATUS_USAGE,
-                    "--epochs-divided: --steps ends the run, whatever the epochs; leave one of the "
-                    "two out");
+                    "--lr-scale %s: with --global-batch the images per step do not depend on the "
+                    "number of workers, so the rate must not either; leave one of the two out",
+                    lr_scale_names[config->learning.lr_scale]);
+    if (config->train.no_shard && config->train.virtual_workers > 0)
+        return FAIL(STATUS_USAGE,
+                    "--no-shard: the process that plays all workers (--virtual-workers %lld) reads "
+                    "the data once for all of them; start as many processes, or leave out "
+                    "--no-shard or the --recipe that sets it",
+                    (long long)config->train.virtual_workers);
+    if (config_table_given(table, "epochs-divided") && config_table_given(table, "steps"))
+        return FAIL(STATUS_USAGE, "--epochs-divided: --steps ends the run, so epochs do not "
+                                  "matter; leave one of the two out");
     if (config->train.steps == 0 && config->learning.warmup_epochs >= (double)config->epochs)
         return no_end_of_warmup(config, (uint64_t)config->epochs);
 out:

@@ -1,5 +1,5 @@
-/* How a run learns, from its options: the optimizer, the learning rate, how many images a step and
- * how many steps. */
+/* How a run learns, from its options: optimizer, learning rate, images per step, number of
+ * steps. */
 #ifndef PSRING_EXPERIMENTS_CONFIG_LEARNING_H
 #define PSRING_EXPERIMENTS_CONFIG_LEARNING_H
 
@@ -15,11 +15,12 @@ enum { LEARNING_WARMUP_NOT_GIVEN = -1 }; /* config.warmup_epochs */
 
 struct config_table;
 
-/* That the options go together, and that the optimizer uses those given. STATUS_USAGE: logged. */
+/* Checks that the options go together and that the optimizer uses the given ones. STATUS_USAGE:
+ * logged. */
 enum status learning_check(const struct config *config, const struct config_table *table);
 
-/* Divides --global-batch among the workers of a world of `world_size`: sets config->batch.
- * STATUS_USAGE (logged) if that does not come out even. */
+/* Divides --global-batch among the workers of a world of `world_size`, and sets config->batch.
+ * STATUS_USAGE (logged) if the division leaves a remainder. */
 enum status learning_share_batch(struct config *config, int world_size);
 
 /* --epochs; with --epochs-divided the workers' share, rounded up. */

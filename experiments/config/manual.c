@@ -5,7 +5,7 @@
 
 /* -------- the manual page --------------------------------------------------------------------- */
 
-/* Text as roff has it: a hyphen that can be copied, and nothing that begins a request. */
+/* Escapes text for roff: hyphens stay copyable, and no line starts a request. */
 static void print_text(FILE *out, const char *text)
 {
     if (*text == '.' || *text == '\'')
@@ -20,7 +20,7 @@ static void print_text(FILE *out, const char *text)
     }
 }
 
-/* A line in bold, as it is typed, in a paragraph that its explanation follows. */
+/* The option in bold, as the user types it, then its explanation. */
 static void print_option(FILE *out, const struct option_spec *spec)
 {
     char words[256];
@@ -88,41 +88,51 @@ static const char head[] =
     ".I COMMAND\n"
     "[\\fIOPTION\\fR...]\n"
     ".SH DESCRIPTION\n"
-    "Trains a convolutional network on MNIST with several workers, whose gradients are averaged "
-    "by\n"
-    "parameter servers or by a ring all\\-reduce, and measures both. Ranks are started by mpirun "
-    "or\n"
+    "Trains a convolutional network on MNIST with several workers. Parameter servers or a ring\n"
+    "all\\-reduce average the gradients, and psring measures both. Start ranks with mpirun or\n"
     "srun, or each by hand with \\fB\\-\\-rendezvous\\fR.\n"
     ".PP\n"
-    "\\fBpsring help\\fR \\fICOMMAND\\fR prints a command's options, as\n"
-    "\\fBpsring\\fR \\fICOMMAND\\fR \\fB\\-\\-help\\fR does;\n"
-    "\\fBpsring \\-\\-version\\fR the version; \\fBpsring \\-\\-manual\\fR this page;\n"
-    "\\fBpsring \\-\\-completion\\fR what bash completes options with:\n"
+    "\\fBpsring help\\fR \\fICOMMAND\\fR prints a command's options, like\n"
+    "\\fBpsring\\fR \\fICOMMAND\\fR \\fB\\-\\-help\\fR.\n"
+    "\\fBpsring \\-\\-version\\fR prints the version, and \\fBpsring \\-\\-manual\\fR this page.\n"
+    "\\fBpsring \\-\\-completion\\fR prints a script that completes options in bash:\n"
     "\\fBsource <(psring \\-\\-completion)\\fR.\n"
     ".SH COMMANDS\n";
 
 static const char tail[] =
     ".SH EXIT STATUS\n"
-    ".TP\n0\nsuccess\n"
-    ".TP\n1\nan error, which the last line on standard error names\n"
-    ".TP\n2\nbad usage\n"
-    ".TP\n75\ntraining was stopped by a signal and saved: to be started again with\n"
+    ".TP\n"
+    "0\n"
+    "success\n"
+    ".TP\n"
+    "1\n"
+    "an error, which the last line on standard error names\n"
+    ".TP\n"
+    "2\n"
+    "bad usage\n"
+    ".TP\n"
+    "75\n"
+    "a signal stopped training, and psring saved a checkpoint: continue with\n"
     "\\fB\\-\\-resume\\fR\n"
     ".PP\n"
-    "mpirun hands on the code of the rank that ends first with another one than 0. Where mpirun\n"
-    "itself gets SIGTERM or SIGINT it ends with 1, whether the ranks have saved or not; after\n"
-    "SIGUSR1, which it passes on, with their 75. What mpirun adds to an error of psring's,\n"
-    "\\fBmpirun \\-\\-quiet\\fR leaves out.\n"
+    "mpirun returns the code of the rank that ends first with a code other than 0. If mpirun\n"
+    "itself gets SIGTERM or SIGINT, it returns 1, whether the ranks have saved or not. mpirun\n"
+    "passes SIGUSR1 on and returns the 75 of its ranks. \\fBmpirun \\-\\-quiet\\fR hides the "
+    "lines\n"
+    "that mpirun adds to an error of psring.\n"
     ".SH ENVIRONMENT\n"
-    ".TP\nPSRING_DATA, PSRING_NETWORK, PSRING_LINK_BITS, PSRING_BIND_SUBNET\n"
-    "defaults of \\fB\\-\\-data\\fR, \\fB\\-\\-network\\fR, \\fB\\-\\-link\\-rate\\fR and\n"
+    ".TP\n"
+    "PSRING_DATA, PSRING_NETWORK, PSRING_LINK_BITS, PSRING_BIND_SUBNET\n"
+    "give the defaults of \\fB\\-\\-data\\fR, \\fB\\-\\-network\\fR, \\fB\\-\\-link\\-rate\\fR "
+    "and\n"
     "\\fB\\-\\-subnet\\fR\n"
-    ".TP\nPSRING_TOKEN\n"
-    "default of \\fB\\-\\-token\\fR; elastic jobs without both use \\fI~/.psring\\-token\\fR, "
-    "ranks of\n"
-    "torchrun use TORCHELASTIC_RUN_ID\n"
-    ".TP\nRANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT\n"
-    "as torchrun sets them: stand for \\fB\\-\\-rank\\fR, \\fB\\-\\-world\\-size\\fR and\n"
+    ".TP\n"
+    "PSRING_TOKEN\n"
+    "gives the default of \\fB\\-\\-token\\fR; without both, elastic jobs use\n"
+    "\\fI~/.psring\\-token\\fR, and ranks of torchrun use TORCHELASTIC_RUN_ID\n"
+    ".TP\n"
+    "RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT\n"
+    "set by torchrun: replace \\fB\\-\\-rank\\fR, \\fB\\-\\-world\\-size\\fR and\n"
     "\\fB\\-\\-rendezvous\\fR\n"
     ".SH EXAMPLES\n"
     ".EX\n"
@@ -152,8 +162,8 @@ static void print_words(FILE *out, const char *const *words)
     fputs("')", out);
 }
 
-/* The words in "bsp|ssp:S|async": what is not in capitals, which stand for something; "ssp:" is
- * the beginning of one. */
+/* The words in "bsp|ssp:S|async", each up to its first capital: capitals mean a value. "ssp:" is
+ * the beginning of a word. */
 static void print_metavar(FILE *out, const char *metavar)
 {
     fputs("words=(-W '", out);
@@ -167,8 +177,8 @@ static void print_metavar(FILE *out, const char *metavar)
     fputs("')", out);
 }
 
-/* The branch of a case for the value of an option: its words, or what its name for it stands for.
- * An option with a bare form takes a word only after '='. */
+/* The case branch for the value of an option: its words, or the files or folders that its metavar
+ * stands for. An option with a bare form takes a word only after '='. */
 static void print_values(FILE *out, const char *command, const struct option_spec *spec)
 {
     const char *kind = spec->metavar && strcmp(spec->metavar, "FILE") == 0  ? "-f"
@@ -203,7 +213,7 @@ static void print_all_values(FILE *out, const struct manual_command *command)
     }
 }
 
-/* Its options; where it has arguments of its own, files. */
+/* The command's options, or files and own_options for a command without an option table. */
 static void print_options(FILE *out, const struct manual_command *command)
 {
     struct config_table table;
@@ -223,7 +233,7 @@ static void print_options(FILE *out, const struct manual_command *command)
     fputs("') ;;\n", out);
 }
 
-/* bash takes '=' for a word of its own: "--resume=mu" are three, unless COMP_WORDBREAKS has been
+/* bash makes '=' a separate word: "--resume=mu" is three words, unless COMP_WORDBREAKS has been
  * changed. */
 static const char completion_head[] =
     "# Completion of psring's options in bash: source this file.\n"

@@ -17,13 +17,13 @@ struct recipe {
     } options[RECIPE_OPTIONS + 1]; /* ended by a NULL */
 };
 
-/* models/measured.md has what they reach. */
+/* experiments/run_recipes.sh measures the accuracy of each. */
 static const struct recipe recipes[] = {
     {.name = "keras-horovod",
      .text =
-         "Keras' MNIST example as Horovod's users run it: each worker goes through all the\n"
-         "    data, with the rate times and the epochs divided by their number. Variables come\n"
-         "    from rank 0, which alone writes checkpoints, as in every run.",
+         "Keras' MNIST example as Horovod's users run it. Each worker reads all the data. The\n"
+         "    rate is multiplied and the epochs are divided by the number of workers. As in every\n"
+         "    run, variables come from rank 0, and only rank 0 writes checkpoints.",
      .options = {{"model", "keras-cnn"},
                  {"optimizer", "adadelta"},
                  {"lr", "1"},
@@ -35,8 +35,8 @@ static const struct recipe recipes[] = {
                  {"epochs-divided", "true"},
                  {"no-shard", "true"}}},
     {.name = "large-batch",
-     .text = "For about 8 workers: the rate of one worker times their number, after a warm-up\n"
-             "    (Goyal et al. 2017).",
+     .text = "For about 8 workers: the rate of one worker times the number of workers, after a\n"
+             "    warm-up (Goyal et al. 2017).",
      .options = {{"model", "keras-cnn"},
                  {"optimizer", "sgd"},
                  {"momentum", "0.9"},
@@ -48,7 +48,7 @@ static const struct recipe recipes[] = {
                  {"batch", "64"},
                  {"epochs", "12"}}},
     {.name = "lars-8192",
-     .text = "8,192 images a step, whatever the number of workers: LARS (You et al. 2017).",
+     .text = "8,192 images per step, for any number of workers: LARS (You et al. 2017).",
      .options = {{"model", "keras-cnn"},
                  {"optimizer", "lars"},
                  {"momentum", "0.9"},
@@ -88,7 +88,7 @@ static enum status not_found(const char *name)
                 names, nearest_hint(&nearest, "", hint, sizeof hint));
 }
 
-/* NULL: the recipe leaves it to the default. */
+/* NULL: the recipe does not set the option. */
 static const char *value_in(const struct recipe *recipe, const char *option)
 {
     for (int i = 0; recipe->options[i].name; i++) {
@@ -98,8 +98,8 @@ static const char *value_in(const struct recipe *recipe, const char *option)
     return NULL;
 }
 
-/* Which of argv's options takes a recipe's rate its meaning; NULL: none. The recipe's own optimizer
- * has been set, or argv's. */
+/* The option in argv that makes the recipe's rate meaningless, or NULL. Call after the optimizer is
+ * set (by argv or by the recipe). */
 static const char *spoils_rate(const struct config_table *table, const struct recipe *recipe,
                                const struct config *config)
 {
@@ -109,13 +109,13 @@ static const char *spoils_rate(const struct config_table *table, const struct re
         0)
         return "--optimizer";
     if (!value_in(recipe, "global-batch"))
-        return NULL; /* a rate of one worker */
+        return NULL; /* the rate is that of one worker */
     return config_table_given(table, "global-batch") ? "--global-batch"
            : config_table_given(table, "batch")      ? "--batch"
                                                      : NULL;
 }
 
-/* Whether argv decides it: the option itself, or one that stands against it. */
+/* Whether argv decides the option: argv has it, or has an option that excludes it. */
 static bool is_decided(const struct config_table *table, const char *option)
 {
     static const char *const against[][2] = {
@@ -127,7 +127,8 @@ static bool is_decided(const struct config_table *table, const char *option)
     return config_table_given(table, option);
 }
 
-/* The rate of one worker times their number, where the images of a step do not follow from that. */
+/* Refuses a rate that is scaled by the number of workers where --global-batch fixes the images per
+ * step. */
 static enum status check_scale(const struct config_table *table, const struct recipe *recipe,
                                const struct config *config)
 {
@@ -141,9 +142,8 @@ static enum status check_scale(const struct config_table *table, const struct re
                  config->learning.lr * (double)config->train.global_batch / strtod(batch, NULL));
     return FAIL(
         STATUS_USAGE,
-        "--recipe %s: sets --lr-scale linear, the rate of a worker with %s images times the "
-        "number of workers, which --global-batch %lld does not go with; add --lr-scale "
-        "none%s",
+        "--recipe %s: sets --lr-scale linear (the rate of a worker with %s images, times the "
+        "number of workers), which does not suit --global-batch %lld; add --lr-scale none%s",
         recipe->name, batch, (long long)config->train.global_batch, rate);
 }
 
@@ -174,8 +174,8 @@ enum status recipes_apply(const struct config_table *table, struct config *confi
             TRY(options_set(&table->options, name, recipe->options[i].value, config));
     }
     if (spoiler)
-        log_warn("--recipe %s: its --lr %s does not go with this %s; the rate is the default one, "
-                 "give another by --lr",
+        log_warn("--recipe %s: its --lr %s does not go with this %s; the default rate is used; "
+                 "give another with --lr",
                  recipe->name, value_in(recipe, "lr"), spoiler);
     TRY(check_scale(table, recipe, config));
 out:

@@ -163,7 +163,7 @@ apis=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
 ends 2 "$psring" bench --backend ps --servers 1 --via-library
 says err "--via-library"
 ends 2 "$psring" bench --backend ring --transport mpi --via-library
-says err "meet without MPI"
+says err "ranks meet without it"
 
 # The gradients of a published model, in buckets: the bytes of theory over all of them, and a step's computation.
 run=("$psring" bench --model-gradients resnet50 -n 1 -w 1 --csv "$folder/m.csv")

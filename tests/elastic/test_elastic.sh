@@ -237,7 +237,7 @@ refused()
 elastic=(train --join tcp://127.0.0.1:1)
 refused 'only --backend ps has servers' "${elastic[@]}" --backend ring
 refused 'leave --placement out' "${elastic[@]}" --backend ps --placement colocated
-refused "which MPI's ranks cannot" "${elastic[@]}" --backend ps --transport mpi
+refused "but MPI's ranks cannot" "${elastic[@]}" --backend ps --transport mpi
 refused 'leave --straggler out' "${elastic[@]}" --backend ps --straggler 1:4
 refused 'leave --checkpoint out' "${elastic[@]}" --backend ps --checkpoint "$folder/checkpoint"
 refused 'the server numbers the workers' "${elastic[@]}" --backend ps --rendezvous tcp://a:1 --rank 0 --world-size 2

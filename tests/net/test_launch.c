@@ -30,8 +30,8 @@ Test(launch, options)
 
 Test(launch, options_that_do_not_go_together)
 {
-    refuse(CONFIG_TRAIN, "--rank 1", "--rank: says nothing without a place to meet");
-    refuse(CONFIG_TRAIN, "--world-size 2", "--world-size: says nothing without a place to meet");
+    refuse(CONFIG_TRAIN, "--rank 1", "--rank: needs a place to meet");
+    refuse(CONFIG_TRAIN, "--world-size 2", "--world-size: needs a place to meet");
     refuse(CONFIG_TRAIN, "--rendezvous tcp://h:1 --rank 0", "add --world-size W");
     refuse(CONFIG_TRAIN, "--rendezvous tcp://h:1 --world-size 2", "add --rank R (0 to W - 1)");
     refuse(CONFIG_TRAIN, "--rendezvous tcp://h:1", "add --rank R (0 to W - 1) and --world-size W");

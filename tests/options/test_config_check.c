@@ -121,8 +121,9 @@ Test(config_check, sync)
     cr_assert(config.consistency.late_steps == 0 && config.consistency.staleness == 3);
     accept(CONFIG_TRAIN, &config, "--backend ps --sync async --late-steps keep");
     cr_assert_eq(config.consistency.late_steps, 0);
-    refuse(CONFIG_TRAIN, "--backend ps --late-steps keep", "with --sync bsp nobody may be late; ");
-    refuse(CONFIG_TRAIN, "--backend ps --backup-workers 1 --late-steps keep", "drop who is");
+    refuse(CONFIG_TRAIN, "--backend ps --late-steps keep",
+           "with --sync bsp no worker may be late; ");
+    refuse(CONFIG_TRAIN, "--backend ps --backup-workers 1 --late-steps keep", "drops late pushes");
     refuse(CONFIG_TRAIN, "--backend ring --late-steps keep", "--late-steps");
     accept(CONFIG_TRAIN, &config, "--backend ps --sync async");
     cr_assert_eq(config.consistency.kind, CONSISTENCY_ASYNC);
@@ -138,8 +139,8 @@ Test(config_check, sync)
     refuse(CONFIG_TRAIN, "--backend ps --sync ssp:2 --last-batch partial", "not in one step");
     refuse(CONFIG_TRAIN, "--backend ps --sync ssp:1001", "S from 0 to 1000");
     refuse(CONFIG_TRAIN, "--backend ps --sync ssp:3x", "S from 0 to 1000");
-    refuse(CONFIG_TRAIN, "--backend ps --sync async --reduce-order ring", "as they come");
-    refuse(CONFIG_TRAIN, "--backend ps --backup-workers 1 --reduce-order ring", "as they come");
+    refuse(CONFIG_TRAIN, "--backend ps --sync async --reduce-order ring", "as they arrive");
+    refuse(CONFIG_TRAIN, "--backend ps --backup-workers 1 --reduce-order ring", "as they arrive");
 }
 
 Test(config_check, backup_workers)
@@ -148,7 +149,7 @@ Test(config_check, backup_workers)
     accept(CONFIG_TRAIN, &config, "--backend ps --backup-workers 2");
     cr_assert(consistency_updates(&config.consistency));
     cr_assert(config_check_world(&config, 4) == STATUS_OK);
-    assert_refused(config_check_world(&config, 3), STATUS_USAGE, "of 2 workers at least one");
+    assert_refused(config_check_world(&config, 3), STATUS_USAGE, "at least one of 2 workers");
     refuse(CONFIG_TRAIN, "--backend ps --sync ssp:3 --backup-workers 1", "one of the two");
     refuse(CONFIG_TRAIN, "--backend ring --backup-workers 1", "does not use it");
 }
@@ -366,7 +367,7 @@ Test(config_check, network_is_a_word)
 
 Test(config_check, names_are_not_empty)
 {
-    refuse(CONFIG_TRAIN, "--data=", "get_mnist.sh, fail?");
+    refuse(CONFIG_TRAIN, "--data=", "e.g. get_mnist.sh");
     refuse(CONFIG_TRAIN, "--metrics=", "--metrics is empty");
     refuse(CONFIG_BENCH, "--csv=", "--csv is empty");
 }
@@ -374,7 +375,7 @@ Test(config_check, names_are_not_empty)
 Test(config_check, the_table_of_bench_has_stdout)
 {
     struct config config;
-    refuse(CONFIG_BENCH, "--json -", "standard output is the table's");
+    refuse(CONFIG_BENCH, "--json -", "standard output is for the table");
     accept(CONFIG_INFO, &config, "--json -");
 }
 

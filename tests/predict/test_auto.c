@@ -229,8 +229,8 @@ Test(auto, options_that_do_not_go_together, .init = config_clean_environment)
     cr_expect_str_eq(config_backend(&config)->name, "auto");
     accept(CONFIG_TRAIN, &config, "--backend auto --cost-model m --placement mixed --bucket-mb 2");
     cr_expect(config.placement_given && config.bucket_given);
-    refuse(CONFIG_TRAIN, "--backend auto", "by which model?");
-    refuse(CONFIG_BENCH, "--backend ring --cost-model m", "only --backend auto goes by it");
+    refuse(CONFIG_TRAIN, "--backend auto", "needs a fitted model");
+    refuse(CONFIG_BENCH, "--backend ring --cost-model m", "only --backend auto uses it");
     refuse(CONFIG_BENCH, "--backend auto --cost-model m --segment-bytes 4k",
            "auto does not use it");
     refuse(CONFIG_TRAIN, "--backend auto --cost-model m --sync async", "auto does not use it");

@@ -81,8 +81,8 @@ refused()
     ((status == 2)) || fail "$*: ended with $status: $(cat out err)"
     [[ $(grep -c '^psring' err) == 1 && $(<err) == *"$words"* ]] || fail "$*: expected '$words', said $(cat err)"
 }
-refused 'by which model?' --backend auto
-refused 'only --backend auto goes by it' --backend ring --cost-model model.json
+refused 'needs a fitted model' --backend auto
+refused 'only --backend auto uses it' --backend ring --cost-model model.json
 refused 'No such file' --backend auto --cost-model nowhere.json --network net
 refused 'expected a model.json' --backend auto --cost-model bench.csv --network net
 refused 'no transport was fitted for the network loopback, only for net' --backend auto --cost-model model.json

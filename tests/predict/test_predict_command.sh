@@ -155,13 +155,13 @@ refused()
     ((status == 2)) || fail "predict $*: ended with $status, not 2"
     [[ $(wc -l <err) == 1 && $(<err) == *"$words"* ]] || fail "predict $*: said $(cat err)"
 }
-refused 'from what?'
-refused 'what is to be predicted?' --cost-model model.json
+refused 'needs measurements or a model'
+refused 'no prediction is asked for' --cost-model model.json
 refused 'add --fit' --cost-model model.json --workers 4 --csv x.csv
-refused 'no two that average' --cost-model model.json --workers 1
-refused 'how long does each compute?' --cost-model model.json --workers 4 --model keras-cnn
+refused 'expected at least 2 workers' --cost-model model.json --workers 1
+refused 'the time that each computes' --cost-model model.json --workers 4 --model keras-cnn
 refused 'no such model' --cost-model model.json --workers 4 --model alexnet --compute-ms 100
-refused 'no two that average' --fit bench.csv --rate 1e9
+refused 'expected at least 2 workers' --fit bench.csv --rate 1e9
 refused "found 'workers='" --fit bench.csv --hold-out workers=
 refused "found 'a,b'" --cost-model model.json --workers 4 --sizes a,b
 
