@@ -1,6 +1,5 @@
 /*
- * What the all-reduces of this folder move and how long that takes: the ring, halving-doubling,
- * hierarchical. Pure.
+ * Bytes and time of the all-reduces of this folder: the ring, halving-doubling, hierarchical. Pure.
  */
 #include <math.h>
 
@@ -15,19 +14,18 @@
 /*
  *     rank r of W sends   2M - L[r+1] - L[r+2]     and receives   2M - L[r] - L[r+1]
  *
- * with L[i] the bytes of chunk i mod W and M their sum: about 2(W-1)/W M. Of these, reduce-scatter
- * sends M - L[r+1] and receives M - L[r], all-gather the rest.
+ * L[i] is the bytes of chunk i mod W, and M is their sum: about 2(W-1)/W M. Reduce-scatter sends M
+ * - L[r+1] and receives M - L[r]. All-gather moves the remaining bytes.
  *
  *     time = 2(W-1)a + 2(W-1)/W M/B + (W-1)/W M g
- *          =       a +          M/B +          M g    of two workers that swap a short vector
- * (pair.c)
+ *          =       a +          M/B +          M g    two workers, short vector (pair.c)
  *
  * Source: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of
  * workstations", section 3.
  */
 
-/* Chunk c starts at rank c and ends, complete, at rank c-1: rank r sends every chunk but the one
- * that ends with it, r+1. What it receives is what rank r-1 sends. */
+/* Chunk c starts at rank c and is complete at rank c-1. Rank r therefore sends every chunk but r+1,
+ * which ends at rank r. It receives what rank r-1 sends. */
 struct cost_traffic ring_cost_reduce_scatter(const struct cost_shape *shape, int rank)
 {
     int workers = shape->topology.workers;
@@ -38,7 +36,7 @@ struct cost_traffic ring_cost_reduce_scatter(const struct cost_shape *shape, int
                                  all - cost_part_bytes(shape, workers, rank)};
 }
 
-/* Chunk r+1 sets out from rank r and ends at rank r-1: rank r sends every chunk but r+2. */
+/* Chunk r+1 starts at rank r and ends at rank r-1. Rank r therefore sends every chunk but r+2. */
 struct cost_traffic ring_cost_all_gather(const struct cost_shape *shape, int rank)
 {
     return ring_cost_reduce_scatter(shape, rank + 1);
@@ -57,8 +55,9 @@ double ring_cost_time_s(const struct cost_shape *shape, const struct cost_link *
     return cost_optimal_time_s(shape, 2.0 * (shape->topology.workers - 1), link);
 }
 
-/* Ranks of one host share its link: as many as there send to another host, at the host with the
- * most. On one host alone there is none; then each rank counts as having one. */
+/* Ranks of one host share its link. Returns the largest number of ranks of one host that send to
+ * another host. If all ranks are on one host there is no such link; each rank then counts as having
+ * one. */
 static int ranks_a_link(const struct cost_shape *shape)
 {
     int workers = shape->topology.workers, most = 1;
@@ -81,14 +80,14 @@ static struct schedule ring_schedule(const struct topology *topology, size_t cou
     return schedule;
 }
 
-/* K: with few pieces, two workers swap whole vectors in one step (pair.c). */
+/* K. With few pieces, two workers swap whole vectors in one step (pair.c). */
 static size_t ring_pipeline(const struct topology *topology, size_t count,
                             const struct comm_options *options)
 {
     return ring_schedule(topology, count, options).pieces;
 }
 
-/* A segment each of 2(W-1) steps; the pieces where two workers go by pair.c. */
+/* One message for each segment of the 2(W-1) steps. With pair.c: one for each piece. */
 static struct cost_messages ring_messages(const struct topology *topology, size_t count,
                                           const struct comm_options *options)
 {
@@ -122,22 +121,23 @@ const struct cost_formula ring_cost = {
 /*
  *     rank r sends   M - L[r] + R[r]   and receives as much
  *
- * with L[i] the bytes of chunk i of W, M their sum, and R[r] what rank r receives while halving
- * (halving_schedule.h): from each partner the chunks of its own half (third, ...), over and over;
- * (W-1)/W M if all chunks are equal. So about 2(W-1)/W M.
+ * L[i] is the bytes of chunk i of W, and M is their sum. R[r] is the bytes that rank r receives
+ * while halving (halving_schedule.h). In every step, each partner sends the chunks of rank r's new
+ * half (third, ...). If all chunks are equal, R[r] is (W-1)/W M. A rank thus sends about 2(W-1)/W
+ * M.
  *
  *     time = 2 F a + 2(W-1)/W M/B + (W-1)/W M g
  *
- * with F the number of W's prime factors: lg W for a power of two, less for other W. Where ranks
- * share hosts, instead of 2(W-1)/W what the busiest host's link carries: of a step in which groups
- * become groups of n, n/W for every two partners on different hosts; as much on the way back. Of a
- * short vector among 2, 4, 8, ... workers (halving.c) every rank sends and receives lg W M, and
+ * F is the number of W's prime factors: lg W for a power of two, less for other W. If ranks share
+ * hosts, the load of the busiest host's link replaces 2(W-1)/W. A step in which groups become
+ * groups of n loads it with n/W for every two partners on different hosts. The way back loads it as
+ * much. A short vector among 2, 4, 8, ... workers (halving.c) makes every rank send and receive lg
+ * W M, and
  *
  *     time = lg W (a + M/B + M g)
  *
- * Source:
- * Thakur, Rabenseifner and Gropp 2005, "Optimization of collective communication operations in
- * MPICH", section 4.
+ * Source: Thakur, Rabenseifner and Gropp 2005, "Optimization of collective communication operations
+ * in MPICH", section 4.
  */
 
 /* Bytes of chunks first .. first+size-1. */
@@ -150,8 +150,9 @@ static uint64_t chunks_bytes(const struct cost_shape *shape, int first, int size
 }
 
 /*
- * What a rank is given while its group of `size` is cut into 2 parts, or as many as divide it,
- * again and again, until it is alone: the chunks of its new group, by one rank of every other part.
+ * Bytes that a rank receives while halving. Its group of `size` is cut into p parts, p the least
+ * prime factor, until the rank is alone. In each cut one rank of every other part sends the chunks
+ * of the rank's new group.
  */
 static uint64_t halving_received(const struct cost_shape *shape, int rank)
 {
@@ -166,7 +167,7 @@ static uint64_t halving_received(const struct cost_shape *shape, int rank)
     return bytes;
 }
 
-/* K: a short vector in one slice is not halved (halving.c). */
+/* K. A short vector in one slice is not halved (halving.c). */
 static size_t halving_pipeline(const struct topology *topology, size_t count,
                                const struct comm_options *options)
 {
@@ -181,8 +182,8 @@ static bool is_whole(const struct cost_shape *shape)
                              cost_bytes(shape, shape->count));
 }
 
-/* While halving, a rank gives away every chunk but its own; while doubling, it gives back what it
- * was given and gets back what it gave. */
+/* While halving, a rank sends every chunk but its own. While doubling, it sends back what it
+ * received and receives what it sent. */
 static struct cost_traffic halving_traffic(const struct cost_shape *shape, int rank)
 {
     int workers = shape->topology.workers;
@@ -195,7 +196,7 @@ static struct cost_traffic halving_traffic(const struct cost_shape *shape, int r
     return (struct cost_traffic){bytes, bytes};
 }
 
-/* With how many ranks on other hosts a rank exchanges in this step: one of every other part. */
+/* Number of partners on other hosts in this step. A rank has one partner in every other part. */
 static int partners_apart(const struct cost_shape *shape, int rank, int size, int parts)
 {
     int part = size / parts, place = rank % size, apart = 0;
@@ -204,7 +205,7 @@ static int partners_apart(const struct cost_shape *shape, int rank, int size, in
     return apart;
 }
 
-/* What a rank sends to other hosts, of M; both ways there and back. */
+/* The fraction of M that a rank sends to other hosts, halving and doubling together. */
 static double share_apart(const struct cost_shape *shape, int rank)
 {
     double share = 0;
@@ -217,12 +218,12 @@ static double share_apart(const struct cost_shape *shape, int rank)
     return share;
 }
 
-/* What the busiest host's link carries each way, of M. */
+/* The fraction of M that the busiest host's link carries each way. */
 static double busiest_link(const struct cost_shape *shape)
 {
     struct cost_shape links = cost_with_links(shape);
     double most = 0;
-    if (!links.hosts) /* each worker has a link, and all carry as much */
+    if (!links.hosts) /* each worker has its own link, and all links carry the same */
         return share_apart(&links, 0);
     for (int first = 0; first < shape->topology.workers; first++) {
         double share = 0;
@@ -233,7 +234,7 @@ static double busiest_link(const struct cost_shape *shape)
     return most;
 }
 
-/* Every step moves, and adds, all. */
+/* Every step moves and adds the whole vector. */
 static double doubling_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
     double bytes = (double)cost_bytes(shape, shape->count);
@@ -241,7 +242,7 @@ static double doubling_time_s(const struct cost_shape *shape, const struct cost_
            (link->latency_s + bytes / link->bytes_per_s + bytes * link->reduce_s_per_byte);
 }
 
-/* One step for each prime factor, there and back. */
+/* One step for each prime factor while halving, and one while doubling. */
 static double halving_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
     if (is_whole(shape))
@@ -252,7 +253,7 @@ static double halving_time_s(const struct cost_shape *shape, const struct cost_l
            (workers - 1) / workers * bytes * link->reduce_s_per_byte;
 }
 
-/* A slice, to one worker of every other part, at each step there and back. */
+/* In each step a rank sends each slice to one worker of every other part. */
 static struct cost_messages halving_messages(const struct topology *topology, size_t count,
                                              const struct comm_options *options)
 {
@@ -279,28 +280,27 @@ const struct cost_formula halving_cost = {
 /* -------- hierarchical ------------------------------------------------------------------------ */
 
 /*
- * What goes
- * through shared memory is not counted, and takes no time here.
+ * Bytes and time exclude what goes through shared memory.
  *
- * With H hosts of L workers, the worker of local number l that is host h's runs a ring with those
- * of its number on the other hosts: on chunks l, L + l, 2L + l, .. of H L. With C[i] the bytes of
- * the i-th of these (i mod H), P their sum,
+ * There are H hosts of L workers. Worker l of host h runs a ring with the workers l of the other
+ * hosts. The chunks of that ring are l, L + l, 2L + l, .. of H L. Let C[i] be the bytes of the i-th
+ * of these chunks (i mod H), and P their sum. Then
  *
  *     it sends   2P - C[h+1] - C[h+2]     and receives   2P - C[h] - C[h+1]
  *
- * about 2(H-1)/H M/L; L of them, a host, 2(H-1)/H M. In the ring's order (--reduce-order ring), l >
- * 0 sends 2P - C[h+1] and receives 2P - C[h]; a host (2(H-1) + (L-1)/L)/H M.
+ * A worker thus sends about 2(H-1)/H M/L, and a host of L workers 2(H-1)/H M. In the ring's order
+ * (--reduce-order ring), a worker with l > 0 sends 2P - C[h+1] and receives 2P - C[h]. A host then
+ * sends (2(H-1) + (L-1)/L)/H M.
  *
- * With one worker a host it is the ring, and takes its time; else
+ * With one worker a host the time is that of the ring. Otherwise
  *
  *     time = 2(H-1)a + 2(H-1)/H M/B + (W-1)/W M g,   in order  (2H-1)a + (2(H-1) + (L-1)/L)/H M/B
  *
- * Where workers share a link, no all-reduce among them is faster than 2(H-1)/H M/B: what the
- * workers of a host have together is to a network what one worker has (Patarasuk and Yuan 2009,
- * section 3).
+ * No all-reduce among workers that share a link is faster than 2(H-1)/H M/B. To a network, the
+ * workers of a host together are like one worker (Patarasuk and Yuan 2009, section 3).
  */
 
-/* Workers on each host; 0: not as many on all. */
+/* Workers on each host; 0: the numbers differ. */
 static int locals_of(const struct cost_shape *shape)
 {
     int workers = shape->topology.workers;
@@ -314,7 +314,7 @@ static struct cost_traffic hierarchical_traffic(const struct cost_shape *shape, 
     if (hosts == 1)
         return (struct cost_traffic){0};
     struct hosts_place at = hosts_place_of(shape->hosts, worker);
-    uint64_t all = 0, chunk[3]; /* ours, and the next two */
+    uint64_t all = 0, chunk[3]; /* our chunk and the next two */
     for (int i = 0; i < hosts; i++)
         all += cost_part_bytes(shape, workers, i * locals + at.local);
     for (int i = 0; i < 3; i++)
@@ -345,7 +345,7 @@ static double hierarchical_time_s(const struct cost_shape *shape, const struct c
            (workers - 1) / workers * bytes * link->reduce_s_per_byte;
 }
 
-/* With one worker a host it is the ring: its pipeline and messages. */
+/* With one worker a host it is the ring, with the ring's pipeline and messages. */
 const struct cost_formula hierarchical_cost = {.traffic = hierarchical_traffic,
                                                .time_s = hierarchical_time_s,
                                                .pipeline = ring_pipeline,

@@ -2,19 +2,19 @@
  * Halving-doubling all-reduce (Rabenseifner)
  * ==========================================
  *
- * The ring moves as few bytes as can be, but in 2(N-1) steps one after the other; a short vector
- * pays for the steps, not for the bytes. This algorithm moves the same bytes in at most 2 lg N
+ * The ring moves the fewest bytes possible, but in 2(N-1) steps, one after the other. For a short
+ * vector the steps cost more than the bytes. This algorithm moves the same bytes in at most 2 lg N
  * steps. (Rabenseifner 2004; Thakur, Rabenseifner and Gropp 2005, section 4.)
  *
- * How. Cut the vector into N chunks. In the first step the workers form two halves, and each worker
- * exchanges with its partner in the other half: it gives away the chunks of the partner's half and
- * adds what it gets to those of its own half. Of these it then gives away half to a partner in its
- * own half, and so on (*recursive halving*): after lg N steps it holds one chunk, which is complete
- * (*reduce-scatter*). Then all of it backwards (*recursive doubling*): each worker gives back,
- * complete, what it was given, and gets back what it gave (*all-gather*).
+ * Algorithm. Cut the vector into N chunks. In the first step the workers form two halves, and each
+ * worker exchanges with its partner in the other half. It sends the chunks of the partner's half
+ * and adds the received chunks to those of its own half. It then sends half of these to a partner
+ * in its own half, and so on (*recursive halving*). After lg N steps it holds one chunk, which is
+ * complete (*reduce-scatter*). Then everything runs in reverse (*recursive doubling*): each worker
+ * sends back, complete, what it received, and receives what it sent (*all-gather*).
  *
- * For four workers. A cell says which chunks the worker sends > to whom; what it holds of them at
- * that time is in brackets, as the set of workers already added:
+ * The table is for four workers. A cell shows which chunks the worker sends > to which worker. The
+ * brackets show what it holds of them at that time: the set of workers already added.
  *
  *                 worker 0         worker 1         worker 2         worker 3
  *   step 0        23 > 2 [0]       23 > 3 [1]       01 > 0 [2]       01 > 1 [3]
@@ -24,31 +24,34 @@
  *
  * (tests/ring/test_halving_schedule.c prints these tables from the code and compares.)
  *
- * Bytes: M/2, M/4, ... M/N and the same backwards: 2(N-1)/N M, sent and received. 1.5 M here, in
- * four steps where the ring needs six; for 64 workers in 12 where it needs 126.
+ * Bytes. M/2, M/4, ... M/N and the same in reverse: 2(N-1)/N M, sent and received. Here it is 1.5 M
+ * in four steps, where the ring needs six. For 64 workers it takes 12 steps, where the ring needs
+ * 126.
  *
- * Any number of workers. A group that cannot be halved is cut into as many equal parts as its size
- * has least prime factor, and a worker exchanges with its counterpart in each of the other parts at
- * once. So every step is balanced, and the bytes stay 2(N-1)/N M for every worker. The price is
- * messages: a factor of p takes p - 1 each way, twice, as the ring's does, but all at the same
- * time; a prime N is one step of direct exchange. For three:
+ * Any number of workers. A group that cannot be halved is cut into p equal parts, p the least prime
+ * factor of its size. A worker exchanges with its counterpart in each of the other parts at once.
+ * Every step is therefore balanced, and every worker sends 2(N-1)/N M. The price is messages: a
+ * factor of p takes p - 1 messages each way, twice. The ring takes as many, but one after the
+ * other. A prime N is one step of direct exchange. For three workers:
  *
  *                 worker 0                 worker 1                 worker 2
  *   step 0        1 > 1 [0], 2 > 2 [0]     2 > 2 [1], 0 > 0 [1]     0 > 0 [2], 1 > 1 [2]
  *   step 1        0 > 1 [012], 0 > 2 [012] 1 > 2 [012], 1 > 0 [012] 2 > 0 [012], 2 > 1 [012]
  *
- * Order of addition: a tree, fixed by N, so all runs give the same bits; and every sum is made by
- * one worker and copied, so all hold the same. --reduce-order ring, another order, is refused.
+ * Order of addition. The order is a tree, fixed by N, so all runs give the same bits. Each sum is
+ * made by one worker and copied, so all workers hold the same bits. --reduce-order ring, another
+ * order, is refused.
  *
- * Slices. A worker that waits for the one message of a step leaves its link idle. So a long vector
- * is cut into slices that go through all this independently of each other, a few steps apart: while
- * one slice's message is awaited or added, others' are on the wire. A short vector is one slice,
- * and costs one message a step. Messages are taken from any peer as they come; what must wait for
- * what is in `after`, and nothing else waits (halving_schedule.h). Among 2, 4, 8, ... workers, very
- * short vectors go another way: recursive doubling, below.
+ * Slices. A worker that waits for the one message of a step leaves its link idle. A long vector is
+ * therefore cut into slices. They go through the algorithm independently of each other, a few steps
+ * apart. While one slice waits for a message or adds it, messages of other slices are on the wire.
+ * A short vector is one slice and costs one message a step. Messages are taken from any peer in
+ * order of arrival. The field `after` says which receives a message must wait for, and nothing else
+ * waits (halving_schedule.h). Very short vectors among 2, 4, 8, ... workers use recursive doubling
+ * instead (below).
  *
- * In the code below, top-down: halving_allreduce is the algorithm; above it are the sends that may
- * go, receives posted ahead, the wait for whatever comes next, and what is done with it.
+ * Code, top-down. halving_allreduce is the algorithm. The functions above it send what is ready,
+ * post receives ahead, wait for the next message and process it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -60,40 +63,40 @@
 #include "ring/halving_schedule.h"
 #include "ring/ring.h"
 
-/* Receives posted ahead in an exchange: MPI has a buffer ready when the next messages come. */
+/* Receives posted ahead in an exchange, so MPI has a buffer ready for the next messages. */
 enum { POSTED_AHEAD = HALVING_SLICES_UNDER_WAY };
 
-/* One peer. Where an exchange stands in the running all-reduce, and slots, used one after the
- * other. */
+/* One peer: the state of its exchange in the running all-reduce, and slots, used in turn. */
 struct halving_peer {
     const struct halving_exchange *plan;
     int node;
-    size_t sent, posted, received; /* messages; those received have been dealt with */
-    bool borrowed[POSTED_AHEAD];   /* the slot's message will not land in place */
+    size_t sent, posted, received; /* messages; those received have been processed */
+    bool borrowed[POSTED_AHEAD];   /* the slot's message does not land in place */
     struct transport_slot slots[POSTED_AHEAD];
 };
 
 struct doubling {
     const struct backend_env *site; /* borrowed */
     int steps;
-    struct transport_slot slots[DOUBLING_STEPS_MAX]; /* (steps): of each step's partner */
+    struct transport_slot slots[DOUBLING_STEPS_MAX]; /* (steps): for the partner of each step */
 };
 
 struct halving {
     const struct backend_env *site; /* borrowed */
     struct transport *transport;    /* the site's */
     int workers;
-    uint64_t step; /* all-reduces done, over all buckets and plans: in every header */
+    uint64_t step; /* all-reduces done, over all buckets and plans; in every header */
 
-    /* Of the present plan. */
+    /* State of the present plan. */
     size_t buckets;
-    struct halving_schedule *schedules; /* one a bucket; the same exchanges in each */
-    struct codec *codecs;               /* one a bucket: the floats as they are, or compressed */
+    struct halving_schedule *schedules; /* (buckets); all have the same exchanges */
+    struct codec *codecs;               /* (buckets): plain or compressed floats */
     struct halving_peer *peers;
     size_t peer_count;
-    struct transport_slot **oldest; /* by exchange: posted, and next of its slice; else NULL */
-    size_t *dealt;                  /* by slice: receives dealt with */
-    uint64_t *tickets;              /* by place in schedule->items: of what has been sent */
+    struct transport_slot **oldest; /* (peers): the posted slot if it is the next of its slice; else
+                                     * NULL */
+    size_t *dealt;                  /* (slices): receives processed */
+    uint64_t *tickets;              /* by position in schedule->items: tickets of sent messages */
     struct doubling doubling;
 };
 
@@ -110,7 +113,7 @@ static uint64_t *ticket_of(const struct halving_run *run, const struct halving_i
     return &run->halving->tickets[sent - run->schedule->items];
 }
 
-/* Of the exchanges whose next message has waited for all that it must, the first; or NULL. */
+/* The first exchange, by order, whose next message has no receive left to wait for; NULL: none. */
 static struct halving_peer *find_ready(const struct halving *halving)
 {
     struct halving_peer *found = NULL;
@@ -127,7 +130,7 @@ static struct halving_peer *find_ready(const struct halving *halving)
     return found;
 }
 
-/* Sends all that what has been received so far allows. */
+/* Sends every message that the receives so far allow. */
 static enum status send_ready(struct halving_run *run)
 {
     struct halving *halving = run->halving;
@@ -145,8 +148,8 @@ static enum status send_ready(struct halving_run *run)
     return STATUS_OK;
 }
 
-/* Has the transport let go of the memory of what we sent to this peer in reduce-scatter, on which
- * `item` is to land? */
+/* Whether `item` may land on its memory: the transport has released what we sent from there to this
+ * peer in reduce-scatter. */
 static bool may_land(const struct halving_run *run, const struct halving_peer *peer,
                      const struct halving_item *item)
 {
@@ -156,11 +159,11 @@ static bool may_land(const struct halving_run *run, const struct halving_peer *p
 }
 
 /*
- * Posts an exchange's receives up to POSTED_AHEAD beyond what has been dealt with. In
- * reduce-scatter a payload is borrowed, and added from where it is. In all-gather it lands in place
- * as soon as it may; until then the exchange does without further slots. One slot must be posted at
- * any time, so it may have to be borrowed, and copied when it has come: the peer answers only to
- * what it has got.
+ * Posts an exchange's receives, up to POSTED_AHEAD beyond those processed. In reduce-scatter a
+ * payload is borrowed and added from where it is. In all-gather it lands in place as soon as it
+ * may; until then no further slot of the exchange is posted. But one slot must be posted at any
+ * time, because the peer sends only in response to what it receives. That slot may have to be
+ * borrowed; its payload is copied after it has arrived.
  */
 static enum status post_ahead(struct halving_run *run, struct halving_peer *peer)
 {
@@ -199,8 +202,8 @@ static enum status start_peers(struct halving_run *run)
     return STATUS_OK;
 }
 
-/* Waits for a message of any peer. One that has overtaken others of its slice stays where it is
- * until those have been dealt with: the order of additions is fixed. */
+/* Waits for a message of any peer. A message that arrives before earlier ones of its slice stays in
+ * its slot until those have been processed. This fixes the order of additions. */
 static enum status wait_for_next(struct halving *halving, struct halving_peer **next)
 {
     for (size_t l = 0; l < halving->peer_count; l++) {
@@ -219,7 +222,7 @@ static enum status wait_for_next(struct halving *halving, struct halving_peer **
     return status;
 }
 
-/* Adds what has come to ours, or keeps it. */
+/* Processes the message that has arrived: adds it to our data, or keeps it. */
 static enum status take(struct halving_run *run, struct halving_peer *peer)
 {
     enum status status = STATUS_OK;
@@ -249,21 +252,22 @@ out:
 /* -------- short vectors: recursive doubling --------------------------------------------------- */
 
 /*
- * A short vector among N = 2, 4, 8, ... workers: recursive doubling. Halving takes 2 lg N steps to
- * keep the bytes low; where latency is all that counts, lg N steps that move more are faster. In
- * each step a worker sends all that it has so far to a partner, and adds what it gets from it:
+ * Recursive doubling of a short vector among N = 2, 4, 8, ... workers. Halving takes 2 lg N steps
+ * to keep the bytes low. If only latency matters, lg N steps that move more bytes are faster. In
+ * each step a worker sends its whole partial sum to a partner and adds the partner's:
  *
  *                 worker 0     worker 1     worker 2     worker 3
  *   step 0        > 2 [0]      > 3 [1]      > 0 [2]      > 1 [3]
  *   step 1        > 1 [02]     > 0 [13]     > 3 [02]     > 2 [13]
  *
- * after which all have [0123]. Partners are those of halving, in the same order, so every sum is
- * made by the same tree; and both partners make it, from the same two, so that all workers end with
- * the bits that halving has, because a + b is b + a. Compressed they would not: each would add a
- * rounded contribution to one of its own that is not. Those, and reductions that do not commute to
- * the bit, keep to halving.
+ * After the last step all workers have [0123]. The partners are those of halving, in the same
+ * order, so the same tree makes every sum. Both partners add the same two values, and a + b is b +
+ * a, so all workers end with the bits of halving. Compressed vectors would not: each worker would
+ * add a rounded contribution to its own unrounded one. Compressed vectors therefore use halving. So
+ * do reductions that do not commute to the bit.
  *
- * Bytes: lg N M, sent and received, in lg N messages. With two workers that is M, as ever.
+ * Bytes: lg N M, sent and received, in lg N messages. With two workers that is M, as in every
+ * algorithm.
  *
  * Source: Thakur, Rabenseifner and Gropp 2005, "Optimization of collective communication operations
  * in MPICH", section 4.5.
@@ -276,7 +280,7 @@ static bool doubling_suits(const struct doubling *doubling, size_t slices,
                              codec->count * codec_element_bytes(doubling->site->options));
 }
 
-/* Swaps `data` with a partner; in the last step the sum is complete. */
+/* Swaps `data` with a partner. The sum is complete after the last step. */
 static enum status doubling_swap(struct doubling *doubling, int step, struct codec *codec,
                                  void *data, uint64_t number)
 {
@@ -294,7 +298,7 @@ static enum status doubling_swap(struct doubling *doubling, int step, struct cod
     TRY(transport_post(transport, slot, NULL));
     TRY(transport_send(transport, slot->peer, &message, codec_encode(codec, data, all), &ticket));
     TRY(transport_wait(transport, slot));
-    /* The sum takes the place of what we send. */
+    /* The sum overwrites the memory that we send from. */
     TRY(transport_wait_sent(transport, slot->peer, ticket));
     if (step + 1 == doubling->steps)
         codec_complete(codec, data, all, slot->payload, doubling->site->layout->scale);
@@ -306,7 +310,7 @@ out:
     return status;
 }
 
-/* Number `number` of the all-reduces. Nothing of `data` still waits to be sent when it returns. */
+/* `number` counts the all-reduces. On return the transport has sent all of `data`. */
 static enum status doubling_allreduce(struct doubling *doubling, struct codec *codec, void *data,
                                       uint64_t number)
 {
@@ -316,7 +320,7 @@ static enum status doubling_allreduce(struct doubling *doubling, struct codec *c
     return status;
 }
 
-/* For the buckets of site->layout that go this way, if any. */
+/* For the buckets of site->layout that use recursive doubling, if any. */
 static enum status doubling_init(struct doubling *doubling, const struct backend_env *site)
 {
     enum status status = STATUS_OK;
@@ -368,7 +372,8 @@ static enum status halving_allreduce(void *self, size_t bucket, void *data)
         TRY(send_ready(&run));
         TRY(post_ahead(&run, peer));
     }
-    /* The caller may change the data now, so none of it may still be waiting to be sent. */
+    /* The caller may change the data after the return, so the transport must have sent all of
+     * it. */
     TRY(transport_flush(halving->transport));
     halving->step++;
 out:
@@ -398,7 +403,7 @@ static void free_plan(struct halving *halving)
                                 .step = halving->step};
 }
 
-/* Slots long enough for the exchange's longest message in any bucket. */
+/* Opens slots that are long enough for the exchange's longest message in any bucket. */
 static enum status open_peer(struct halving *halving, size_t at)
 {
     enum status status = STATUS_OK;

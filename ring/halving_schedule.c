@@ -6,14 +6,14 @@
 #include "common/base/util.h"
 
 /*
- * The longest message of a slice. Short ones keep the links busy from the first step to the last:
- * at 200 Mbit/s eight workers average 4.8 MB in 0.38 s with 32 KB and in 0.46 s with 256 KB. But on
- * a link of gigabytes a second the fixed cost of a message shows: 64 MB took two workers 46 ms with
- * 32 KB and 26 ms with 256 KB.
+ * Bounds of the longest message of a slice. Short messages keep the links busy from the first step
+ * to the last: at 200 Mbit/s eight workers average 4.8 MB in 0.38 s with 32 KB and in 0.46 s with
+ * 256 KB. On a link of gigabytes a second the fixed cost of a message shows: two workers took 46 ms
+ * for 64 MB with 32 KB, and 26 ms with 256 KB.
  */
 enum { SEGMENT_BYTES_MIN = 32 << 10, SEGMENT_BYTES_MAX = 256 << 10, SLICES_WANTED = 128 };
 
-/* A run of workers, and of the chunks that bear their numbers. */
+/* A run of workers, and the chunks with the same numbers. */
 struct halving_group {
     int first, size;
 };
@@ -39,12 +39,13 @@ int halving_steps(int workers)
 
 enum { CUTS_MAX = 31 }; /* an int has no more prime factors */
 
-/* A step of reduce-scatter, and of all-gather its counterpart, as one worker sees it. */
+/* A step of reduce-scatter and its counterpart of all-gather, from one worker's view. */
 struct halving_cut {
-    struct halving_group group;         /* before it */
-    int parts;                          /* subgroups */
-    int part;                           /* ours */
-    struct halving_exchange *exchanges; /* parts - 1: exchanges[d - 1] goes to subgroup part + d */
+    struct halving_group group;         /* before the cut */
+    int parts;                          /* number of subgroups */
+    int part;                           /* index of our subgroup */
+    struct halving_exchange *exchanges; /* (parts - 1): exchanges[d - 1] goes to subgroup part +
+                                         * d */
 };
 
 static struct halving_group subgroup(const struct halving_cut *cut, int part)
@@ -88,10 +89,10 @@ static struct chunk span_of(const struct halving_schedule *schedule, size_t slic
 }
 
 /*
- * Adds what one slice moves in one step: to each of the other subgroups, and from each. In
- * reduce-scatter it is the receiver's chunks that travel, in all-gather the sender's. Each worker
- * sends to the next subgroup first, so that not all send to the same one at once; what arrives
- * first is then from the one before. *received: of the slice, so far.
+ * Adds the messages of one slice in one step, to and from each of the other subgroups.
+ * Reduce-scatter moves the receiver's chunks, all-gather the sender's. Each worker sends to the
+ * next subgroup first, so that not all workers send to the same one at once. The first message to
+ * arrive is then from the previous subgroup. *received counts the slice's receives so far.
  */
 static void add_step(const struct halving_schedule *schedule, const struct halving_cut *cut,
                      struct halving_item item, size_t *received)
@@ -138,8 +139,8 @@ static void add_slice(struct halving_schedule *schedule, const struct halving_cu
 /* -------- their order ------------------------------------------------------------------------- */
 
 /*
- * A message that another one must wait for comes before that one, by this order, which is the same
- * on all workers. So the first of all that are still missing can always be sent and dealt with, and
+ * Orders messages. If one message must wait for another, the other comes first. The order is the
+ * same on all workers. The first missing message can therefore always be sent and processed, and
  * workers never wait for each other in a circle.
  */
 static int compare(const void *a, const void *b)
@@ -150,7 +151,7 @@ static int compare(const void *a, const void *b)
     return left->slice < right->slice ? -1 : left->slice > right->slice;
 }
 
-/* By slices, what comes back in all-gather is what went in reduce-scatter. */
+/* In order of slices, the elements received in all-gather are those sent in reduce-scatter. */
 static void find_replaced(struct halving_exchange *exchange)
 {
     size_t send = 0;
@@ -165,7 +166,8 @@ static void find_replaced(struct halving_exchange *exchange)
 
 /* -------- the whole --------------------------------------------------------------------------- */
 
-/* Of a slice's messages the first is the longest, one of as many parts as there are subgroups. */
+/* Elements of a slice. Its first message is the longest: one of as many parts as there are
+ * subgroups. */
 static size_t slice_count(int workers, size_t count, size_t segment_bytes)
 {
     size_t n = (size_t)workers, parts = (size_t)halving_parts(workers);
@@ -188,7 +190,8 @@ size_t halving_slices(int workers, size_t count, size_t segment_bytes)
 
 static enum status allocate(struct halving_schedule *schedule)
 {
-    size_t each = 2 * schedule->slices; /* at most: an exchange's sends, and as many receives */
+    size_t each = 2 * schedule->slices; /* at most: sends of an exchange; the same number of
+                                         * receives */
     schedule->exchange_count = count_exchanges(schedule->workers);
     schedule->exchanges = calloc(schedule->exchange_count + 1, sizeof *schedule->exchanges);
     schedule->items = calloc(2 * each * schedule->exchange_count + 1, sizeof *schedule->items);

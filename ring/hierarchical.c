@@ -2,36 +2,43 @@
  * Hierarchical all-reduce
  * =======================
  *
- * Where a host runs several workers, they share its link. In a ring of all W workers, in the order
- * of the hosts, each link carries 2(W-1)/W M; in another order, in which neighbours are on
- * different hosts, as often as there are workers on a host. But a host has to send only
- * 2(H-1)/H M, with H the number of hosts: what its workers have can be added up before it leaves.
+ * The workers of a host share its link. In a ring of all W workers in the order of the hosts, each
+ * link carries 2(W-1)/W M. In an order in which neighbours are on different hosts, it carries that
+ * once for every worker on the host. But a host has to send only 2(H-1)/H M, with H the number of
+ * hosts, because the vectors of its workers can be added before they leave.
  *
- * How. Each of H hosts has L workers. The vector is cut into L parts, one for each local number l:
+ * Algorithm. Each of H hosts has L workers. The vector is cut into L parts, one for each local
+ * number l:
  *
  *     1. reduce-scatter within the host    worker l adds up part l of all its host's workers
  *     2. all-reduce across the hosts       a ring of the workers l of all hosts, on part l
  *     3. all-gather within the host        all take the other parts from those who have them
  *
- * Steps 1 and 3 go through memory that the host's workers share (shared_memory.h): a worker writes
- * its vector there, where those read who add; the sums come back the same way. The L rings of step
- * 2 run at the same time, each with an L-th of the bytes.
+ * Steps 1 and 3 use memory that the host's workers share (shared_memory.h). A worker writes its
+ * vector there, and the workers that add read it. The sums come back the same way. The L rings of
+ * step 2 run at the same time, each with an L-th of the bytes.
  *
- * Step 1 is done as step 2 needs it: the ring (ring/ring.c) asks for a segment of the host's sum
- * when that sets out or has something to be added to, so adding hides behind the network.
+ * Step 1 runs inside step 2. The ring (ring/ring.c) asks for a segment of the host's sum when that
+ * segment starts or arrives. The additions thus overlap with the network.
  *
- * Order. A vector of W = H L chunks, part l being chunks l, L+l, 2L+l, ..: with chunk h L + l the
- * ring of l begins at host h. With --reduce-order ring the sum must begin at worker h L + l itself,
- * go on to h L + l + 1, .. and end with the workers of host h that come before: so chunk h L + l
- * sets out with what workers l .. L-1 of host h have, at every other host 0 .. L-1 are added, one
- * after the other, and it comes back to host h for 0 .. l-1. For two hosts of two workers:
+ * Order of addition. The vector has W = H L chunks. Part l consists of the chunks l, L+l, 2L+l, ...
+ * and the ring of l starts chunk h L + l at host h. With --reduce-order ring the sum must begin at
+ * worker h L + l, continue with h L + l + 1, ... and end with the earlier workers of host h. So
+ * chunk h L + l
+ *
+ * - starts with the vectors of the workers l .. L-1 of host h,
+ * - at every other host adds workers 0 .. L-1, one after the other,
+ * - returns to host h, which adds its workers 0 .. l-1.
+ *
+ * For two hosts of two workers:
  *
  *                       sets out at host 0    at host 1      back at host 0
  *     chunk 0 (l = 0)   01                    0123
  *     chunk 1 (l = 1)   1                     123            1230
  *
- * That return is one hop more for L-1 of L chunks, so a host then sends (2(H-1) + (L-1)/L)/H M. The
- * workers of a host must be neighbours for it; without it they may be anywhere.
+ * The return is one hop more for L-1 of L chunks, so a host then sends (2(H-1) + (L-1)/L)/H M. It
+ * requires that the workers of a host are neighbours. Without --reduce-order ring they may have any
+ * ranks.
  */
 #include "ring/hierarchical.h"
 
@@ -46,15 +53,15 @@
 
 struct hierarchical {
     const struct backend_env *site;  /* borrowed */
-    struct host_groups own, *groups; /* `own`, or the caller's */
-    const struct group *host;        /* of them */
+    struct host_groups own, *groups; /* groups: `own`, or the caller's */
+    const struct group *host;        /* of `groups` */
     const struct group *across;
     struct shared *shared;        /* NULL: alone on this host */
-    bool in_order;                /* sums are made in the ring's order, and others are here, too */
-    struct codec elements;        /* in memory: nothing compressed */
-    struct backend_env ring_site; /* the ring's: `across` in place of all workers */
+    bool in_order;                /* sums have the ring's order, and this host has other workers */
+    struct codec elements;        /* of the vector in memory: not compressed */
+    struct backend_env ring_site; /* of the ring: `across` replaces all workers */
     struct ring_share share;
-    void *ring; /* NULL: one host */
+    void *ring; /* NULL: there is only one host */
 };
 
 /* Chunk `across` of the part of local number `local`. */
@@ -64,7 +71,7 @@ static struct chunk chunk_at(const struct hierarchical *self, size_t bucket, int
                     (size_t)(across * self->host->size + local));
 }
 
-/* Where the elements of `chunk` are. */
+/* Address of `chunk` in `vector`. */
 static void *part_of(const struct hierarchical *self, void *vector, struct chunk chunk)
 {
     return codec_wire(&self->elements, vector, chunk);
@@ -83,7 +90,7 @@ static const void *local_part(const struct hierarchical *self, int local, struct
     return part_of(self, shared_vector(self->shared, local), span);
 }
 
-/* data[span] += what the host's workers first .. end-1 have. */
+/* Adds the vectors of the host's workers first .. end-1 to data, in `span`. */
 static void add_locals(const struct hierarchical *self, void *data, struct chunk span, int first,
                        int end)
 {
@@ -91,8 +98,8 @@ static void add_locals(const struct hierarchical *self, void *data, struct chunk
         codec_add(&self->elements, data, span, local_part(self, local, span));
 }
 
-/* Of ours, all that others add; in order what we add, too, because what comes before it must be in
- * its place. */
+/* Writes the parts of our vector that other workers add to shared memory. In the ring's order it
+ * writes our own part too, because another worker's part must be added before ours. */
 static void show_vector(const struct hierarchical *self, size_t bucket, const void *data)
 {
     void *shown = shared_vector(self->shared, self->host->rank);
@@ -118,7 +125,7 @@ static void show_content(const struct hierarchical *self, size_t bucket)
         reduction ? reduction->op : REDUCE_SUM, *transport_call(self->site->transport)};
 }
 
-/* The others show the same. */
+/* Checks that the other workers of the host show the same content. */
 static enum status check_contents(const struct hierarchical *self)
 {
     enum status status = STATUS_OK;
@@ -142,7 +149,7 @@ out:
     return status;
 }
 
-/* All parts but ours, which is in data. */
+/* Copies all parts except ours, which is in data. */
 static void take_sums(const struct hierarchical *self, size_t bucket, void *data)
 {
     for (int across = 0; across < self->across->size; across++) {
@@ -179,7 +186,8 @@ static void begin(void *context, void *data, struct chunk segment)
     add_locals(self, data, segment, rank + 1, self->host->size);
 }
 
-/* In order, what has come is added to before ours is, which is in our shared vector, too. */
+/* In the ring's order, the received partial sum comes first and our vector later. Our vector is
+ * therefore read from shared memory. */
 static const void *add(void *context, void *data, struct chunk segment, const void *partial,
                        bool completes)
 {
@@ -205,7 +213,7 @@ static void complete(void *context, const void *data, struct chunk segment)
 
 /* -------- the all-reduce ---------------------------------------------------------------------- */
 
-/* Of our part, where there is no other host: in the ring's order, whether asked for or not. */
+/* Adds our part when there is no other host. Always uses the ring's order. */
 static void sum_alone(struct hierarchical *self, size_t bucket, void *data)
 {
     struct chunk part = chunk_at(self, bucket, 0, self->host->rank);
@@ -244,7 +252,7 @@ static enum status hierarchical_allreduce(void *context, size_t bucket, void *da
     struct hierarchical *self = context;
     if (self->shared)
         return allreduce_with_others(self, bucket, data);
-    if (self->ring) /* one worker a host: the ring, and nothing else */
+    if (self->ring) /* one worker a host: only the ring */
         return backend_ring.allreduce(self->ring, bucket, data);
     self->elements.count = self->site->layout->counts[bucket];
     codec_alone(&self->elements, data, self->site->layout->scale);
@@ -304,7 +312,7 @@ bool hosts_in_order(const int *hosts, int workers)
 
 /* -------- the groups and the memory of hosts -------------------------------------------------- */
 
-/* As mere lists. */
+/* Group objects as lists only, without communication. */
 static enum status find_groups(struct host_groups *groups, const struct backend_env *site)
 {
     enum status status;
@@ -359,7 +367,7 @@ void host_groups_close(struct host_groups *groups)
 
 /* -------- opening, planning, closing ---------------------------------------------------------- */
 
-/* All workers meet these alike; one speaks. */
+/* All workers find the same errors; worker 0 logs them. */
 static enum status check_site(const struct backend_env *site)
 {
     const int *hosts = site->hosts;

@@ -2,10 +2,10 @@
  * Hierarchical all-reduce over common/net/transport and memory that the workers of a host share.
  * Read hierarchical.c.
  *
- * Cost: with H hosts of L workers each, a worker sends 2(H-1)/H of its L-th of the vector over the
- * network, a host 2(H-1)/H of the vector. Beside that each worker copies the vector into and out of
- * shared memory; a host needs L+1 times its longest bucket of that. Nothing is allocated after
- * open.
+ * Cost with H hosts of L workers each: a worker sends 2(H-1)/H of its L-th of the vector over the
+ * network, a host 2(H-1)/H of the vector. In addition each worker copies the vector into and out of
+ * shared memory. A host needs shared memory for L+1 times its longest bucket. Nothing is allocated
+ * after open.
  */
 #ifndef PSRING_RING_HIERARCHICAL_H
 #define PSRING_RING_HIERARCHICAL_H
@@ -21,55 +21,56 @@
 extern const struct backend backend_hierarchical;
 
 /*
- * The hierarchical all-reduces of one group of workers share the two groups that a worker is in,
- * and its host's memory. `psring` has one such all-reduce. libpsring has one for each length and
- * type, and does one at a time. They all share comm_options.host_groups.
+ * All hierarchical all-reduces of one group of workers share the worker's two groups and its host's
+ * memory. `psring` has one such all-reduce. libpsring has one for each length and type, and runs
+ * one at a time; all use comm_options.host_groups.
  */
 
-/* What an all-reduce is of. No message says that between the workers of a host, so each says it
- * behind its vector. */
+/* Describes the vector of an all-reduce. Workers of a host exchange no messages, so each worker
+ * writes this behind its vector. */
 struct host_content {
     uint64_t count;
     uint32_t dtype, op;       /* enum message_dtype, enum reduce_op */
-    struct message_call call; /* of libpsring */
+    struct message_call call; /* the call of libpsring */
 };
 
 struct host_groups {
     struct group *host;    /* the workers of this host, by local number */
-    struct group *across;  /* those of this local number, one on each host */
+    struct group *across;  /* the workers with our local number, one on each host */
     struct shared *shared; /* NULL: alone on this host */
-    size_t content_offset; /* of host_content in each worker's vector */
-    uint32_t operation;    /* all-reduces begun */
+    size_t content_offset; /* offset of host_content in each worker's vector */
+    uint32_t operation;    /* all-reduces started */
 };
 
-/* Collective over `callers`, as shared_open: the site's group, or NULL: the whole world, of which a
- * rank in no group (site->group NULL) gets nothing.
- * Every host has as many workers (hosts_uneven). `vector_bytes`: no all-reduce is longer. Of the
- * site it reads who there is, the transport and the time-out. Errors: logged; nothing is left. */
+/* Collective over `callers`, like shared_open. `callers` is the site's group, or NULL for the whole
+ * world. A rank in no group (site->group NULL) gets nothing. Every host must have the same number
+ * of workers (hosts_uneven). `vector_bytes` is the length of the longest all-reduce. The function
+ * reads the site's workers, transport and time-out. Errors are logged; nothing is left
+ * allocated. */
 enum status host_groups_open(struct host_groups *groups, const struct backend_env *site,
                              const struct group *callers, size_t vector_bytes);
 void host_groups_close(struct host_groups *groups);
 
 /*
- * Where workers stand among each other: which are on one host, and which have one local number.
- * `hosts` says for each worker which host it is on, by equal numbers, as comm_hosts; NULL: each is
- * on one of its own. Pure.
+ * Positions of workers: which are on one host, and which have the same local number. hosts[worker]
+ * is the number of the worker's host, as in comm_hosts; NULL: one host for each worker. Pure.
  */
 
 struct hosts_place {
-    int local;  /* among the workers of its host */
-    int across; /* among the workers of that local number, of all hosts */
+    int local;  /* index among the workers of its host */
+    int across; /* index among the workers of all hosts with that local number */
 };
 
 struct hosts_place hosts_place_of(const int *hosts, int worker);
 
-/* How many workers are on `worker`'s host. */
+/* Number of workers on `worker`'s host. */
 int hosts_locals(const int *hosts, int workers, int worker);
 
-/* The first worker whose host has not as many workers as worker 0's; -1 if there is none. */
+/* The first worker whose host has another number of workers than worker 0's host; -1: none. */
 int hosts_uneven(const int *hosts, int workers);
 
-/* Whether each host's workers are neighbours in order: 0 to L-1 on one, L to 2L-1 on the next. */
+/* Whether each host's workers are consecutive and in order: 0 to L-1 on one host, L to 2L-1 on the
+ * next. */
 bool hosts_in_order(const int *hosts, int workers);
 
 #endif

@@ -1,23 +1,23 @@
 /*
- * Two workers. The ring would send one half of the vector and, once it has got the other, that: two
- * steps, and each element is read and written twice, in two passes over a vector that no cache
- * holds. The same bytes (2(N-1)/N M is M) can go otherwise:
+ * All-reduce between two workers. The ring would take two steps: send one half of the vector, then
+ * forward the half that it received. Each element would be read and written twice, in two passes
+ * over a vector that fits in no cache. The same bytes (2(N-1)/N M is M) can move in a better order:
  *
- * - A short vector is swapped whole: each worker sends all of it, in pieces, and adds what comes.
- *   One step, and no message waits for another one.
- * - A long one goes slice by slice: of each slice a worker adds up one half, and sends that back,
- *   as in the ring; the slice is still in the cache then.
+ * - A short vector is swapped whole. Each worker sends all of it, in pieces, and adds what arrives.
+ *   This takes one step, and no message waits for another one.
+ * - A long vector is processed slice by slice. A worker adds up one half of each slice and sends
+ *   the sum back, as in the ring. The slice is still in the cache at that time.
  *
- * Both end with the bits of the ring, because a + b is b + a. Compressed they would not: each would
- * add a rounded contribution to one of its own that is not. Those, and reductions that do not
- * commute to the bit, keep to the ring.
+ * Both orders give the bits of the ring, because a + b is b + a. Compressed vectors would not: each
+ * worker would add a rounded contribution to its own unrounded one. Compressed vectors therefore
+ * use the ring. So do reductions that do not commute to the bit.
  */
 #include "ring/ring.h"
 
 #include "common/base/util.h"
 #include "common/base/range.h"
 
-/* One operation under way. */
+/* One operation in progress. */
 struct pair {
     struct ring_plan *plan;
     const struct schedule *schedule;
@@ -30,8 +30,8 @@ struct pair {
 
 /* -------- messages ---------------------------------------------------------------------------- */
 
-/* A message each way has a number: its ticket is that of the one sent, its slot for the one that
- * comes. A message without elements does not travel. */
+/* Messages are numbered in each direction. Number n uses ticket n for the message sent and slot n %
+ * slot_count for the message received. A message without elements does not travel. */
 static struct transport_slot *slot_of(const struct pair *pair, size_t number)
 {
     return &pair->plan->slots[number % pair->plan->slot_count];
@@ -57,7 +57,7 @@ static enum status send(const struct pair *pair, size_t number, struct chunk spa
                           &pair->plan->tickets[number]);
 }
 
-/* The memory of a message that was sent is about to change. */
+/* Call this before the memory of a sent message changes. */
 static enum status wait_sent(const struct pair *pair, size_t number, struct chunk span)
 {
     if (span.count == 0)
@@ -96,7 +96,7 @@ static enum status swap_whole(const struct pair *pair)
         TRY(send(pair, piece, piece_of(pair, piece)));
     }
     for (size_t piece = 0; piece < pair->schedule->pieces; piece++) {
-        /* The sum takes the place of what we send. */
+        /* The sum overwrites the memory that we send from. */
         TRY(wait_sent(pair, piece, piece_of(pair, piece)));
         TRY(receive(pair, piece, piece_of(pair, piece), true));
     }
@@ -126,15 +126,16 @@ static enum status add_half(const struct pair *pair, size_t slice)
     struct chunk theirs = half_of(pair, slice, !pair->index);
     TRY(receive(pair, 2 * slice, ours, true));
     TRY(send(pair, 2 * slice + 1, ours));
-    /* The sum takes the place of what we have sent. */
+    /* The sum overwrites the memory that we sent from. */
     TRY(wait_sent(pair, 2 * slice, theirs));
     TRY(post(pair, 2 * slice + 1, theirs, codec_wire(pair->codec, pair->data, theirs)));
 out:
     return status;
 }
 
-/* Of slice s, message 2s is for the half that its receiver adds up, 2s+1 is the sum of it. Three
- * slices are under way: one sets out, one is added and goes back, one lands. */
+/* Message 2s carries the half of slice s that its receiver adds up; message 2s+1 carries the sum of
+ * that half. Three slices are in progress: the first is sent, the second is added and sent back,
+ * the third arrives. */
 static enum status swap_halves(const struct pair *pair)
 {
     enum status status = STATUS_OK;

@@ -2,21 +2,21 @@
  * Ring all-reduce
  * ===============
  *
- * N workers each hold a vector of M bytes; afterwards all hold the sum. The claim that this program
- * exists to measure: among N workers alone no algorithm lets every one send fewer than 2(N-1)/N M
- * bytes, and the ring sends exactly that, all links busy in both directions all the time. (Machines
- * beside the workers can take some of it over: ps/.) It is *bandwidth-optimal*
- * (Patarasuk and Yuan 2009): its time hardly grows with N, where a parameter server's grows like N.
- * The price is latency: 2(N-1) steps one after the other.
+ * N workers each hold a vector of M bytes. Afterwards every worker holds the sum. This program
+ * exists to measure one claim. Among N workers alone, no algorithm lets every worker send fewer
+ * than 2(N-1)/N M bytes. The ring sends exactly that, and all links are busy in both directions all
+ * the time. It is *bandwidth-optimal* (Patarasuk and Yuan 2009). Its time hardly grows with N,
+ * while a parameter server's time grows like N. The price is latency: 2(N-1) steps, one after the
+ * other. (Extra machines can take over some of the bytes: see ps/.)
  *
- * How. Cut the vector into N chunks. Chunk c starts at worker c and travels once round the ring,
- * each worker adding its own contribution: after N-1 steps every chunk is complete at one worker
- * (*reduce-scatter*). It travels round once more, each worker keeping a copy (*all-gather*). In
- * every step every worker sends one chunk to the right and receives another from the left, so all
- * work at once.
+ * Algorithm. Cut the vector into N chunks. Chunk c starts at worker c and travels once round the
+ * ring. Each worker adds its own contribution, so after N-1 steps every chunk is complete at one
+ * worker (*reduce-scatter*). The complete chunk then travels a second round, and each worker keeps
+ * a copy (*all-gather*). In every step every worker sends one chunk to the right and receives
+ * another from the left, so all workers are busy at the same time.
  *
- * For four workers, which chunk moves where. A cell names the chunk that the worker sends; what it
- * holds of that chunk at that time is in brackets, as the set of workers already added:
+ * The table shows which chunk moves where, for four workers. A cell names the chunk that the worker
+ * sends. The brackets show what the worker holds of that chunk: the set of workers already added.
  *
  *                 worker 0     worker 1     worker 2     worker 3
  *   step 0        0 [0]        1 [1]        2 [2]        3 [3]         reduce-scatter
@@ -26,34 +26,34 @@
  *   step 4        0 [0123]     1 [1230]     2 [2301]     3 [3012]
  *   step 5        3 [3012]     0 [0123]     1 [1230]     2 [2301]
  *
- * (tests/ring/test_ring_schedule.c prints this table from the code and compares.) Read the
- * brackets: chunk c is always added in the order c, c+1, c+2, ...; that order decides the last bits
- * of a floating-point sum, and the parameter server can be told to add in the same one
- * (--reduce-order ring).
+ * (tests/ring/test_ring_schedule.c prints this table from the code and compares.) The brackets show
+ * that chunk c is always added in the order c, c+1, c+2, ... This order decides the last bits of a
+ * floating-point sum. The parameter server adds in the same order with --reduce-order ring.
  *
- * Bytes: 2(N-1) steps of M/N each. Six steps of a quarter here: 1.5 M, sent and received.
+ * Bytes. There are 2(N-1) steps of M/N each. Here six steps of a quarter make 1.5 M, sent and
+ * received.
  *
- * Segments. If a chunk travelled as one message, a worker could pass it on only once all of it had
- * come: the wire would idle while the last bytes are added. So a chunk is cut into K segments, and
- * a segment goes on as soon as it has been added. K >= 2 keeps one on the wire while another is
- * being added; a few more smooth out scheduling noise; too many, and the fixed cost of a message
- * shows. schedule.c chooses. What arrives as item i (items: all segments of all steps, in order)
- * leaves as item i + K, so the K segments of a worker's own chunk, sent at the start, keep the
- * pipeline full to the end.
+ * Segments. If a chunk travelled as one message, a worker could forward it only after all of it had
+ * arrived. The wire would be idle while the last bytes are added. A chunk is therefore cut into K
+ * segments, and each segment is forwarded as soon as it has been added. With K >= 2 one segment is
+ * on the wire while another is being added. A few more segments smooth out scheduling noise. With
+ * too many, the fixed cost of a message shows. schedule.c chooses K. The items are all segments of
+ * all steps, in order. Each segment that arrives as item i leaves as item i + K. A worker sends the
+ * K segments of its initial chunk first, which keeps the pipeline full to the end.
  *
- * Phases. Reduce-scatter and all-gather can be run apart, each in a group of workers: among 6
- * workers in 2 rows, reduce-scatter in the rows, an all-reduce of what each then has in the 3
- * columns, and all-gather in the rows make the sum of all. Of what a worker sends, only 1/3 of the
- * vector's length goes to another row.
+ * Phases. Reduce-scatter and all-gather can run separately, each in a group of workers. Example: 6
+ * workers form 2 rows of 3. Reduce-scatter in the rows, an all-reduce of each worker's result in
+ * the 3 columns, and all-gather in the rows produce the sum of all six. Each worker sends only 1/3
+ * of the vector's length to the other row.
  *
  * Two workers send the same bytes in another order (pair.c).
  *
- * Shares. In such a ring of some workers each can stand for others, beside it on its host: what is
- * to be added here is then theirs, too (hierarchical.c). The ring asks for it where a chunk sets
- * out and where it comes by.
+ * Shares. A worker of the ring can represent other workers of its host (hierarchical.c). Their
+ * vectors are then added here as well. The ring asks for that share where a chunk starts and where
+ * it passes.
  *
- * In the code below: `ring_run` is the algorithm; the three functions above it are a send, a
- * receive posted ahead, and what is done with what has arrived.
+ * Code. `ring_run` is the algorithm. The functions above it send an item, post receives ahead, and
+ * process what has arrived.
  */
 #include "ring/ring.h"
 
@@ -70,25 +70,25 @@ struct ring {
     struct transport *transport;    /* the site's */
     int workers;
     int next, previous;             /* neighbours' nodes */
-    const struct ring_share *share; /* borrowed; NULL: what is to be added is `data` alone */
-    uint64_t step; /* operations done, over all buckets and plans: part of every header */
+    const struct ring_share *share; /* borrowed; NULL: the worker adds only `data` */
+    uint64_t step; /* operations done, over all buckets and plans; part of every header */
     struct ring_plan plan;
 };
 
-/* Where one operation stands: items first .. end-1 of a schedule. Empty items are counted like
- * others, but nothing moves for them. */
+/* State of one operation, which covers items first .. end-1 of a schedule. Empty items are counted
+ * too, but no message is sent for them. */
 struct ring_run {
     struct ring *ring;
     const struct schedule *schedule;
     struct codec *codec;
     void *data;
     size_t first, end;
-    size_t sent;     /* the next to send */
-    size_t posted;   /* the next to post a receive for */
-    size_t received; /* the next to arrive; those before it have been dealt with */
+    size_t sent;     /* next item to send */
+    size_t posted;   /* next item to post a receive for */
+    size_t received; /* next item to arrive; all items before it have been processed */
 };
 
-/* Sends the next item: our own chunk's segments first, then what has come from the left. */
+/* Sends the next item: first the segments of our own chunk, then what came from the left. */
 static enum status send_next(struct ring_run *run)
 {
     struct ring *ring = run->ring;
@@ -106,24 +106,25 @@ static enum status send_next(struct ring_run *run)
                           &ring->plan.tickets[item]);
 }
 
-/* As which item we sent on, one round ago, the chunk that comes back as `item`. */
+/* The number of the item as which we sent, one round ago, the chunk that comes back as `item`. */
 static size_t sent_before(const struct ring_run *run, size_t item)
 {
     return item - (size_t)(run->ring->workers - 1) * run->schedule->segments;
 }
 
 /*
- * In all-gather, what arrives as `item` lands in place, over the partial sum that we sent on one
- * round ago, if that was in this operation. It is in the next workers' hands by
- * then, but our transport must also have let go of that memory. Waits for it only if nothing else
- * can be done first; else says not yet.
+ * In all-gather, the payload of `item` lands in place. It overwrites the partial sum that we sent
+ * one round ago, if we sent that sum in this operation. The next workers have received that sum by
+ * then, but our own transport must also have released the memory. If `item` is the next one to
+ * process, the function waits for the release. Otherwise it sets *may to false when the transport
+ * still needs the memory.
  */
 static enum status may_overwrite(const struct ring_run *run, size_t item, bool *may)
 {
     struct ring *ring = run->ring;
     size_t sent_as = sent_before(run, item);
     *may = sent_as < run->first;
-    if (*may || sent_as >= run->sent) /* the latter only before the first sends */
+    if (*may || sent_as >= run->sent) /* true only before the first sends */
         return STATUS_OK;
     bool urgent = run->received == item;
     *may = urgent || transport_sent(ring->transport, ring->next, ring->plan.tickets[sent_as]);
@@ -132,8 +133,8 @@ static enum status may_overwrite(const struct ring_run *run, size_t item, bool *
     return transport_wait_sent(ring->transport, ring->next, ring->plan.tickets[sent_as]);
 }
 
-/* Posts receives as far ahead of what has been dealt with as there are slots. In reduce-scatter a
- * payload is borrowed, and added from where it is; in all-gather it lands in place. */
+/* Posts receives ahead of the items processed so far, as many as there are slots. In reduce-scatter
+ * a payload is borrowed and added from where it is. In all-gather it lands in place. */
 static enum status post_ahead(struct ring_run *run)
 {
     enum status status = STATUS_OK;
@@ -161,7 +162,7 @@ out:
     return status;
 }
 
-/* Adds a partial sum to ours. */
+/* Adds a received partial sum to our data. */
 static void add(const struct ring_run *run, size_t item, struct chunk segment, const void *payload)
 {
     const struct ring_share *share = run->ring->share;
@@ -174,7 +175,8 @@ static void add(const struct ring_run *run, size_t item, struct chunk segment, c
         codec_add(run->codec, run->data, segment, payload);
 }
 
-/* Waits for the next item and adds it to ours, or keeps it (then it has landed in place). */
+/* Waits for the next item. In reduce-scatter adds it to our data. In all-gather it has landed in
+ * place. */
 static enum status receive_next(struct ring_run *run)
 {
     enum status status = STATUS_OK;
@@ -186,7 +188,7 @@ static enum status receive_next(struct ring_run *run)
     struct transport_slot *slot = &ring->plan.slots[item % ring->plan.slot_count];
     TRY(transport_wait(ring->transport, slot));
     bool reduces = schedule_reduces(run->schedule, item);
-    if (schedule_returns(run->schedule, item)) /* to where we sent it from */
+    if (schedule_returns(run->schedule, item)) /* its sum overwrites the memory that we sent from */
         TRY(transport_wait_sent(ring->transport, ring->next,
                                 ring->plan.tickets[sent_before(run, item)]));
     if (reduces)
@@ -200,7 +202,7 @@ out:
     return status;
 }
 
-/* For a timeline: the step that the next item is of begins, if it is the first one of it. */
+/* For a timeline: opens the range of a step when the next item is the first of that step. */
 static void trace_step(const struct ring_run *run)
 {
     const struct schedule *schedule = run->schedule;
@@ -213,7 +215,8 @@ static void trace_step(const struct ring_run *run)
                          step);
 }
 
-/* The steps from `first_step` to before `end_step`: N-1 are reduce-scatter, N-1 all-gather. */
+/* Runs the steps from `first_step` to before `end_step`. The first N-1 steps are reduce-scatter,
+ * the others all-gather. */
 static enum status ring_run(struct ring *ring, size_t bucket, void *data, size_t first_step,
                             size_t end_step)
 {
@@ -241,14 +244,15 @@ static enum status ring_run(struct ring *ring, size_t bucket, void *data, size_t
         if (run.received % segments == 0)
             range_detail_end();
     }
-    /* The caller may change the data now, so none of it may still be waiting to be sent. */
+    /* The caller may change the data after the return, so the transport must have sent all of
+     * it. */
     TRY(transport_flush(ring->transport));
     ring->step++;
 out:
     return status;
 }
 
-/* Two workers swap, where both end with the same bits (pair.c). */
+/* Two workers swap directly if both then end with the same bits (pair.c). */
 static bool pair_suits(const struct ring_plan *plan, size_t bucket)
 {
     const struct codec *codec = &plan->codecs[bucket];
@@ -294,8 +298,8 @@ static struct chunk ring_part(const void *self, size_t bucket)
 
 /* -------- the memory of a plan ---------------------------------------------------------------- */
 
-/* A short vector has one segment a chunk: then receives of several steps are posted. More segments
- * than SLOTS_MOST only the user can ask for, with tiny ones. */
+/* A short vector has one segment a chunk. Receives of several steps are then posted. More segments
+ * than SLOTS_MOST occur only if the user asks for tiny segments. */
 enum { SLOTS_LEAST = PAIR_WHOLE, SLOTS_MOST = 64 };
 
 static enum status open_slots(struct ring_plan *plan, const struct backend_env *site, int previous,
@@ -333,7 +337,8 @@ enum status ring_plan_init(struct ring_plan *plan, const struct backend_env *sit
         return FAIL(STATUS_NO_MEMORY, "ring: no memory for %zu buckets", layout->buckets);
     TRY(codecs_new(&plan->codecs, site));
     for (size_t b = 0; b < layout->buckets; b++)
-        plan->codecs[b].workers *= part ? part->parts : 1; /* each stands for as many */
+        plan->codecs[b].workers *= part ? part->parts : 1; /* each worker represents `parts`
+                                                            * workers */
     if (site->workers > 1)
         TRY(open_slots(plan, site, previous, segment_count));
 out:

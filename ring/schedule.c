@@ -4,9 +4,9 @@
 #include "common/base/util.h"
 
 /*
- * Eight segments a chunk are enough to keep a link busy, and 256 KB are enough to make a message's
- * fixed cost small. Long vectors can have both and more: at 32 segments a chunk, up to 1 MB each,
- * which saves system calls where the network is so fast that they count (loopback: + 40%).
+ * Eight segments a chunk keep a link busy, and 256 KB make a message's fixed cost small. Long
+ * vectors can have more of both: 32 segments a chunk, of up to 1 MB each. This saves system calls,
+ * which matter on a fast network (loopback: + 40%).
  */
 enum {
     SEGMENT_BYTES_MIN = 32 << 10,
@@ -16,11 +16,12 @@ enum {
     LONG_SEGMENTS_WANTED = 32,
 };
 
-/* What two workers send each other is to stay in a core's cache until it is added (pair.c). */
+/* A piece that two workers send each other must stay in a core's cache until it is added
+ * (pair.c). */
 enum { PIECE_BYTES = 384 << 10 };
 
-/* Of `parts` of a chunk. In whole elements: cut off within one, the last ones would make a further
- * segment. */
+/* Bytes of one of `parts` parts of a chunk. Rounded up to whole elements: otherwise the last
+ * elements would need one more segment. */
 static size_t part_bytes(size_t chunk, size_t parts)
 {
     return size_divide_up(chunk, parts) * sizeof(float);
@@ -35,7 +36,7 @@ size_t schedule_segment_bytes(int workers, size_t count)
     return size_larger(bytes, SEGMENT_BYTES_MIN);
 }
 
-/* Chunk `index` of the schedule's. */
+/* Chunk `index` of this schedule. */
 static struct chunk chunk_at(const struct schedule *schedule, int index)
 {
     const struct schedule_part *part = &schedule->part;

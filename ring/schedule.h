@@ -1,16 +1,18 @@
 /*
- * Who sends which elements when: the ring all-reduce as arithmetic. Pure; ring.c moves the bytes.
+ * The ring all-reduce as arithmetic: which worker sends which elements when. Pure. ring.c moves the
+ * bytes.
  *
- * A vector of `count` elements is cut into N *chunks*, one for each worker (chunk_of), and every
- * chunk into K *segments*, which are what travels in one message. There are 2(N-1) *steps*: N-1 of
+ * A vector of `count` elements is cut into N *chunks*, one for each worker (chunk_of). Every chunk
+ * is cut into K *segments*. A segment travels as one message. There are 2(N-1) *steps*: N-1 of
  * reduce-scatter, then N-1 of all-gather. In step s worker r sends chunk (r - s) mod N to worker
- * r+1 and receives chunk (r - s - 1) mod N from worker r-1; that one formula covers both phases.
+ * r+1 and receives chunk (r - s - 1) mod N from worker r-1. This one formula covers both phases.
  *
  * An *item* is one segment of one step. Items are numbered i = s K + k, in the order in which they
- * go over the wire. What arrives as item i leaves (reduced, or as it is) as item i + K.
+ * go over the wire. A segment that arrives as item i leaves as item i + K: with our part added in
+ * reduce-scatter, unchanged in all-gather.
  *
  * Source: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of
- * workstations", section 4; segments: as in any pipelined broadcast.
+ * workstations", section 4. Segments are those of any pipelined broadcast.
  */
 #ifndef PSRING_RING_SCHEDULE_H
 #define PSRING_RING_SCHEDULE_H
@@ -21,10 +23,10 @@
 #include "common/base/util.h"
 
 /*
- * Which chunks: all N of a vector, or one of several schedules' part of them. With `parts` P the
- * vector is cut into N P chunks, and chunk i of the schedule of part p is number i P + p. With
- * `returns`, a chunk goes all the way round, to where it started, before it is complete: one step
- * more of reduce-scatter, N (hierarchical.c needs that).
+ * Selects the chunks of a schedule: all N of a vector, or the part that belongs to one of several
+ * schedules. With `parts` P the vector is cut into N P chunks, and chunk i of the schedule of part
+ * p is number i P + p. With `returns`, a chunk travels all the way round, back to where it started,
+ * before it is complete. Reduce-scatter then takes N steps, one more (hierarchical.c needs this).
  */
 struct schedule_part {
     int parts, part;
@@ -35,46 +37,46 @@ struct schedule {
     int workers, rank;
     size_t count;    /* elements of the vector */
     size_t segments; /* K, of each chunk */
-    size_t pieces;   /* messages of two workers that go by pair.c; else 0 */
+    size_t pieces;   /* messages between two workers that use pair.c; else 0 */
     struct schedule_part part;
 };
 
-/* `segment_bytes`: wanted size, 0 = schedule_segment_bytes. `part` NULL: all chunks. */
+/* `segment_bytes`: wanted size; 0: schedule_segment_bytes chooses. `part` NULL: all chunks. */
 void schedule_init(struct schedule *schedule, int workers, int rank, size_t count,
                    size_t segment_bytes, const struct schedule_part *part);
 
 /*
- * How long a segment should be for a vector of `count` floats. Long enough that a message's fixed
- * cost is small beside its bytes; short enough that a chunk has several, because the next step can
- * begin as soon as the first segment is in: with K segments the wire idles for about 1/K of what it
- * would.
+ * The segment length for a vector of `count` floats. A segment must be long enough that a message's
+ * fixed cost is small compared with its bytes. A chunk must have several segments, because the next
+ * step can begin as soon as the first segment has arrived. With K segments the wire is idle for
+ * about 1/K of the time it would be idle with one.
  */
 size_t schedule_segment_bytes(int workers, size_t count);
 
 int schedule_next(int workers, int rank);     /* the worker that `rank` sends to */
-int schedule_previous(int workers, int rank); /* the worker that it receives from */
-size_t schedule_reduce_steps(const struct schedule *schedule); /* N-1, or N: see returns */
-size_t schedule_steps(const struct schedule *schedule);        /* those, and N-1 */
-size_t schedule_items(const struct schedule *schedule);        /* K of each step */
-/* Elements of the longest message, also of those of pair.c. */
+int schedule_previous(int workers, int rank); /* the worker that `rank` receives from */
+size_t schedule_reduce_steps(const struct schedule *schedule); /* N-1, or N with `returns` */
+size_t schedule_steps(const struct schedule *schedule);        /* those, plus N-1 */
+size_t schedule_items(const struct schedule *schedule);        /* K in each step */
+/* Elements of the longest message, including the messages of pair.c. */
 size_t schedule_message_count_max(const struct schedule *schedule);
 
-/* The chunk that is sent in a step; the one received is the one that `previous` sends. */
+/* The chunk that `rank` sends in a step. It receives the chunk that `previous` sends. */
 int schedule_chunk_sent(int workers, int rank, size_t step);
 
-/* The elements of item i. May be empty (a vector shorter than the world); empty ones do not travel.
- */
+/* The elements of item i. May be empty, if the vector is shorter than the number of chunks; empty
+ * items do not travel. */
 struct chunk schedule_send(const struct schedule *schedule, size_t item);
 struct chunk schedule_receive(const struct schedule *schedule, size_t item);
 
 /* The chunk that is complete at this worker after reduce-scatter. */
 struct chunk schedule_own(const struct schedule *schedule);
 
-/* Reduce-scatter: what is received is added. Else (all-gather) it replaces what is there. */
+/* True in reduce-scatter: a received item is added. In all-gather it replaces the present data. */
 bool schedule_reduces(const struct schedule *schedule, size_t item);
-/* The last addition to its elements: the sum is complete. */
+/* True if this is the last addition to the item's elements: the sum is complete. */
 bool schedule_completes(const struct schedule *schedule, size_t item);
-/* That, of a chunk that set out from here (see `returns`). */
+/* True if the item completes a chunk that started at this worker (see `returns`). */
 bool schedule_returns(const struct schedule *schedule, size_t item);
 
 #endif

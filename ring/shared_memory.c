@@ -21,13 +21,13 @@
 #include "common/net/activity.h"
 
 #define SPIN_NS (50 * NS_PER_US)
-#define LISTEN_NS (100 * NS_PER_MS) /* between looks at other things, where no watchdog watches */
-#define REASON_NS (200 * NS_PER_MS) /* for the reason of a rank that has failed to come */
+#define LISTEN_NS (100 * NS_PER_MS) /* between checks for a lost rank, if no watchdog watches */
+#define REASON_NS (200 * NS_PER_MS) /* wait for a failed rank's reason to arrive */
 
 enum { LINE_BYTES = 128 }; /* two cache lines: processors fetch pairs */
 
-/* What a worker tells: the last operation of which an event has come, doubled, or FAILED; and
- * another number whenever it has come on. */
+/* A worker's state. `told` is the last operation of which the event has happened, times 2, or
+ * FAILED. `moves` changes whenever the worker makes progress. */
 enum { FAILED = 1 };
 struct shared_line {
     _Alignas(LINE_BYTES) _Atomic uint32_t told[SHARED_EVENTS];
@@ -37,12 +37,12 @@ struct shared_line {
 struct shared {
     struct shared_memory_options options;
     bool spins;
-    size_t lines_bytes, vector_bytes, bytes; /* whole pages */
+    size_t lines_bytes, vector_bytes, bytes; /* in whole pages */
     void *memory;                            /* lines; vectors, by index; sums */
     pid_t *processes;                        /* by index */
 };
 
-/* A rank's process, and where it has the memory: as a file that it has open; -1: not there. */
+/* A rank's process and the open file that holds the memory; -1: no file. */
 struct shared_location {
     int64_t pid, descriptor;
     uint64_t device, inode;
@@ -61,7 +61,7 @@ static const char *own_host(const struct shared *shared)
     return shared->options.world->host;
 }
 
-/* The kernel gives up on memory when a signal comes, even one that only stops and continues us. */
+/* posix_fallocate fails with EINTR on any signal, even one that only stops and continues us. */
 static int allocate(int descriptor, size_t bytes)
 {
     int error;
@@ -71,7 +71,8 @@ static int allocate(int descriptor, size_t bytes)
     return error;
 }
 
-/* A file without a name, all of it in memory: what is missing shows now, not as a fault later. */
+/* Creates a file without a name and allocates all of it. A lack of memory is then an error here,
+ * not a fault later. */
 static enum status create(const struct shared *shared, int *descriptor,
                           struct shared_location *location)
 {
@@ -92,7 +93,8 @@ static enum status create(const struct shared *shared, int *descriptor,
     return STATUS_OK;
 }
 
-/* Opens it only if it is that file: another one may be anything. */
+/* Opens the file only if it is the expected one, because the descriptor may belong to any other
+ * file. */
 static enum status find(const struct shared *shared, const struct shared_location *location,
                         int *descriptor)
 {
@@ -135,7 +137,8 @@ static enum status map(struct shared *shared, int descriptor)
     return STATUS_OK;
 }
 
-/* Who opens: how many, where `rank` of the world is among them, and the rank of one. */
+/* The callers of shared_open: their number, the index of a rank among them, and the rank at an
+ * index. */
 static int callers(const struct shared_memory_options *options)
 {
     return options->workers ? options->workers->size : options->world->size;
@@ -154,7 +157,8 @@ static int rank_of(const struct shared_memory_options *options, int index)
     return options->workers ? options->workers->ranks[index] : index;
 }
 
-/* What the first of the host has made, `locations` of those who open say where. */
+/* Maps the memory that the first worker of the host has created. `locations` has one entry for each
+ * caller. */
 static enum status join(struct shared *shared, const struct shared_location *locations,
                         int *descriptor)
 {
@@ -165,7 +169,7 @@ static enum status join(struct shared *shared, const struct shared_location *loc
     for (int index = 0; index < group->size; index++)
         shared->processes[index] = (pid_t)locations[index_of(options, group->ranks[index])].pid;
     if (group->rank > 0 && first->descriptor < 0)
-        return STATUS_OK; /* it says so itself */
+        return STATUS_OK; /* that worker reports its own error */
     if (group->rank > 0)
         TRY(find(shared, first, descriptor));
     TRY(map(shared, *descriptor));
@@ -173,7 +177,7 @@ out:
     return status;
 }
 
-/* OK if `mine` is of all who open. */
+/* OK if `mine` is OK on all callers. */
 static enum status agree(const struct shared_memory_options *options, enum status mine)
 {
     enum status status, *all = calloc((size_t)callers(options), sizeof *all);
@@ -234,7 +238,7 @@ enum status shared_open(struct shared **out, const struct shared_memory_options 
     TRY(world_gather(world, options->workers, &mine, sizeof mine, locations));
     if (shared && mine_status == STATUS_OK)
         mine_status = join(shared, locations, &descriptor);
-    TRY(agree(options, mine_status)); /* the first one's descriptor is not needed any more */
+    TRY(agree(options, mine_status)); /* the first worker's descriptor is not needed after this */
     *out = shared;
     shared = NULL;
 out:
@@ -317,7 +321,7 @@ static bool try_for_a_while(const struct shared *shared, _Atomic uint32_t *told,
     return has_told(told, operation);
 }
 
-/* Until another number is there than `seen`, or something else wakes us; up to a second. */
+/* Sleeps until *told differs from `seen`, something else wakes us, or `most_ns` has passed. */
 static void sleep_on(_Atomic uint32_t *told, uint32_t seen, int64_t most_ns)
 {
     const struct timespec most = {.tv_sec = most_ns / NS_PER_S, .tv_nsec = most_ns % NS_PER_S};
@@ -333,8 +337,8 @@ static enum status timed_out(const struct shared *shared, int index, enum shared
                 own_host(shared), event == SHARED_FILLED ? "begin" : "end its part");
 }
 
-/* True also of a process that has ended and whose parent has not waited for it yet. A process of
- * another user may hide what it runs (EACCES, EPERM), and then counts as alive. */
+/* True also for a zombie: a process that has ended and whose parent has not waited for it. Another
+ * user's process may hide its program (EACCES, EPERM) and then counts as alive. */
 static bool is_gone(pid_t process)
 {
     char path[32], program[1];
@@ -350,7 +354,8 @@ static enum status lost(const struct shared *shared, int index, const char *how)
                 shared->options.group->ranks[index], own_host(shared), how);
 }
 
-/* It says why by the transport, if that is embedded, and a little later than here. */
+/* If the transport is embedded, the failed rank sends its reason over it, a little later than it
+ * fails here. */
 static enum status has_failed(const struct shared *shared, int index)
 {
     int64_t until_ns = clock_now_ns() + REASON_NS;
@@ -366,7 +371,7 @@ static enum status has_failed(const struct shared *shared, int index)
     }
 }
 
-/* Nothing has come for a while: why to wait no longer, where no watchdog watches. */
+/* No event for a while, and no watchdog: decides whether to stop waiting. */
 static enum status give_up(const struct shared *shared, int index, enum shared_event event,
                            _Atomic uint32_t *told, uint32_t seen, int64_t deadline_ns)
 {
