@@ -372,8 +372,7 @@ static enum status halving_allreduce(void *self, size_t bucket, void *data)
         TRY(send_ready(&run));
         TRY(post_ahead(&run, peer));
     }
-    /* The caller may change the data after the return, so the transport must have sent all of
-     * it. */
+    /* The caller may change the data after this, so the transport must have sent all of it. */
     TRY(transport_flush(halving->transport));
     halving->step++;
 out:

@@ -9,9 +9,9 @@
  *
  * A *group* is a run of workers that still add up the chunks of exactly these workers. At first all
  * N workers are one group. A step of reduce-scatter cuts every group of n into p equal subgroups,
- * the groups of the next step. p is the least prime that divides n: 2 if n is even. Worker j of a
- * subgroup exchanges with worker j of each of the p-1 other subgroups. It sends the chunks of the
- * other subgroup and adds the chunks received to those of its own subgroup. All-gather is
+ * the groups of the next step. Here p is the least prime that divides n: 2 if n is even. Worker j
+ * of a subgroup exchanges with worker j of each of the p-1 other subgroups. It sends the chunks of
+ * the other subgroup and adds the received chunks to those of its subgroup. All-gather is
  * reduce-scatter in reverse: each worker sends back, complete, what it received. Let S be the
  * number of prime factors of N, at most lg N. There are 2 S *steps*.
  *

@@ -23,8 +23,8 @@
  *
  * Order of addition. The vector has W = H L chunks. Part l consists of the chunks l, L+l, 2L+l, ...
  * and the ring of l starts chunk h L + l at host h. With --reduce-order ring the sum must begin at
- * worker h L + l, continue with h L + l + 1, ... and end with the earlier workers of host h. So
- * chunk h L + l
+ * worker h L + l. It continues with h L + l + 1, ... and ends with the earlier workers of host h.
+ * Therefore chunk h L + l
  *
  * - starts with the vectors of the workers l .. L-1 of host h,
  * - at every other host adds workers 0 .. L-1, one after the other,

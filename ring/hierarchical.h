@@ -52,8 +52,9 @@ enum status host_groups_open(struct host_groups *groups, const struct backend_en
 void host_groups_close(struct host_groups *groups);
 
 /*
- * Positions of workers: which are on one host, and which have the same local number. hosts[worker]
- * is the number of the worker's host, as in comm_hosts; NULL: one host for each worker. Pure.
+ * Positions of workers: which are on one host, and which have the same local number. Here
+ * hosts[worker] is the number of the worker's host, as in comm_hosts. NULL means one host for each
+ * worker. Pure.
  */
 
 struct hosts_place {

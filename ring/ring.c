@@ -244,8 +244,7 @@ static enum status ring_run(struct ring *ring, size_t bucket, void *data, size_t
         if (run.received % segments == 0)
             range_detail_end();
     }
-    /* The caller may change the data after the return, so the transport must have sent all of
-     * it. */
+    /* The caller may change the data after this, so the transport must have sent all of it. */
     TRY(transport_flush(ring->transport));
     ring->step++;
 out:

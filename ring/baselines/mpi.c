@@ -1,6 +1,7 @@
 /*
- * MPI_Allreduce as a backend, and the choice of its algorithm. In a build without MPI, which does
- * not define PSRING_HAVE_MPI, the same names say so: they are after #else.
+ * MPI_Allreduce as a backend, and the choice of its algorithm. A build without MPI does not define
+ * PSRING_HAVE_MPI. The code after #else then defines the same names and reports that MPI is
+ * missing.
  */
 #include "ring/baselines/baselines.h"
 
@@ -25,11 +26,11 @@ const char *const library_algorithm_names[] = {
 
 /* -------- which algorithm --------------------------------------------------------------------- */
 
-/* Parameters of Open MPI's component "tuned", which has the algorithms. */
+/* Parameters of Open MPI's component "tuned", which contains the algorithms. */
 #define DYNAMIC_RULES "coll_tuned_use_dynamic_rules"
 #define ALGORITHM "coll_tuned_allreduce_algorithm"
 
-/* By Open MPI's number of the algorithm. */
+/* Indexed by Open MPI's number of the algorithm. */
 static const char *const names_by_number[] = {
     "default", "basic-linear", "nonoverlapping", "recursive-doubling",
     "ring",    "segmented",    "rabenseifner",
@@ -43,13 +44,14 @@ void library_request(enum library_algorithm algorithm)
         return;
     setenv("OMPI_MCA_" DYNAMIC_RULES, "1", 1);
     setenv("OMPI_MCA_" ALGORITHM, numbers[algorithm], 1);
-    /* Without a length "segmented" does not cut at all. Of 64 KB to 1 MB, the shortest was the
-     * fastest by 8% (4 workers, 4.8 MB, links of 200 Mbit/s). */
+    /* Without a segment size "segmented" does not cut at all. Sizes from 64 KB to 1 MB were tried:
+     * the shortest was the fastest, by 8% (4 workers, 4.8 MB, links of 200 Mbit/s). */
     if (algorithm == LIBRARY_SEGMENTED)
         setenv("OMPI_MCA_" ALGORITHM "_segmentsize", "65536", 0);
 }
 
-/* The parameter's value in the library; false where there is none of that name and type. */
+/* Reads the parameter's value from the library. Returns false if no parameter has that name and
+ * type. */
 static bool read_parameter(const char *name, MPI_Datatype type, void *value)
 {
     MPI_T_cvar_handle handle;
@@ -86,7 +88,7 @@ const char *library_algorithm_used(void)
 enum status library_check(enum library_algorithm algorithm)
 {
     if (algorithm == LIBRARY_DEFAULT)
-        return STATUS_OK; /* a run that uses no MPI leaves MPI alone */
+        return STATUS_OK; /* do not call MPI in a run that does not use it */
     const char *used = library_algorithm_used();
     if (strcmp(used, library_algorithm_names[algorithm]) == 0)
         return STATUS_OK;
@@ -98,7 +100,7 @@ enum status library_check(enum library_algorithm algorithm)
 
 bool library_is_cuda_aware(void)
 {
-#ifdef MPIX_CUDA_AWARE_SUPPORT /* 0 or 1, of the library that this was built with */
+#ifdef MPIX_CUDA_AWARE_SUPPORT /* 0 or 1, for the library of this build */
     return MPIX_Query_cuda_support() == 1;
 #else
     return false;
@@ -113,7 +115,7 @@ static enum status library_open(void **self, const struct backend_env *site)
         return FAIL(STATUS_UNSUPPORTED,
                     "--backend mpi: MPI was not started; start the ranks by mpirun or srun, or use "
                     "another backend");
-    *self = without_const(site); /* it keeps nothing but its site, and only reads that */
+    *self = without_const(site); /* the backend keeps only its site, and only reads it */
     return STATUS_OK;
 }
 
@@ -139,7 +141,7 @@ const struct backend backend_mpi = {
     .takes_mpi_algorithm = true,
     .needs_mpi = true,
     .default_transport = TRANSPORT_MPI,
-    .cost = &cost_not_known, /* MPI chooses, by rules of its own */
+    .cost = &cost_not_known, /* MPI chooses by its own rules */
     .open = library_open,
     .allreduce = library_allreduce,
     .takes_device_memory = library_is_cuda_aware,

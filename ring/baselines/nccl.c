@@ -1,20 +1,22 @@
 /*
- * NCCL's ring all-reduce between GPUs, as a backend. The host never waits for a GPU here: buckets
- * go to a stream of their own behind an event of the compute stream, and the compute stream goes on
- * behind an event of theirs.
+ * NCCL's ring all-reduce between GPUs, as a backend. The host never waits for a GPU here. Buckets
+ * go to a separate stream, after an event of the compute stream. The compute stream continues after
+ * an event of that stream.
  *
  *     compute        |backward      |ready  backward   |ready         |done  update
  *                                   v                  v              ^
  *     communication                 [all-reduce 0]     [1 and 2      ]
  *
- * Buckets that are ready at a time are one group of NCCL's, and all ranks group alike: without
- * blocking the end of a group starts threads (NCCL 2.28.9, src/group.cc), which takes host time.
+ * Buckets that are ready at the same time form one NCCL group, and all ranks form the same groups.
+ * For a communicator that does not block, the end of a group starts threads (NCCL 2.28.9,
+ * src/group.cc), which takes host time.
  *
- * Since nobody waits, nobody would see a peer that is gone: the kernels of an all-reduce then spin
- * for ever. A thread of our own (nccl_watch) asks NCCL for asynchronous errors, sees whether the
- * stream moves on, and aborts the communicator when not, which ends the kernels.
+ * The host does not wait, so it would not notice a lost peer: the kernels of an all-reduce would
+ * spin for ever. A separate thread (nccl_watch) asks NCCL for asynchronous errors and checks that
+ * the stream makes progress. If not, it aborts the communicator, which ends the kernels.
  *
- * In a build without NCCL, which does not define PSRING_NCCL_PATH, the names after #else say so.
+ * A build without NCCL does not define PSRING_NCCL_PATH. The code after #else then defines the same
+ * names and reports that NCCL is missing.
  */
 #include "ring/baselines/baselines.h"
 
@@ -34,7 +36,7 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void *memory, size_t bytes,
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle);
 #endif
 
-/* What an all-reduce is asked for. */
+/* The arguments of one all-reduce. */
 struct nccl_piece {
     float *data;
     size_t count;
@@ -45,23 +47,24 @@ struct nccl {
     const struct backend_env *site;
     struct device *device;
     struct device_stream *stream; /* communication */
-    struct device_event *ready;   /* the compute stream has come so far */
+    struct device_event *ready;   /* the compute stream has reached this point */
     struct device_event **done;   /* (events), by bucket of the plan */
-    struct nccl_piece *started;   /* (events), of which `held` are not with NCCL yet */
-    void *memory;                 /* the plan's, as NCCL has registered it; NULL: it has not */
+    struct nccl_piece *started;   /* (events); the last `held` of them have not been passed to
+                                   * NCCL */
+    void *memory;                 /* the plan's memory if NCCL has registered it; else NULL */
     float *first;                 /* one element of device memory, for connect_ring */
     size_t events, held;
-    ncclRedOp_t op; /* the sum, multiplied by `scale` */
+    ncclRedOp_t op; /* the sum of the inputs times `scale` */
     float scale;
     struct nccl_watch *watch;  /* owns the communicator */
-    struct nccl_env_log log;   /* what this communicator did for the present plan */
+    struct nccl_env_log log;   /* of this communicator, for the present plan */
     struct nccl_choice choice; /* known after finish, on worker 0 */
-    bool finished;             /* all workers are done: no connection is cut */
+    bool finished;             /* all workers have finished: do not cut connections */
 };
 
 /* -------- the communicator -------------------------------------------------------------------- */
 
-/* Worker 0 makes the id, the others get it over the world's own channel. */
+/* Worker 0 creates the id. The other workers receive it over the world's channel. */
 static enum status share_id(const struct backend_env *site, ncclUniqueId *id)
 {
     enum status status = STATUS_OK;
@@ -72,7 +75,7 @@ out:
     return status;
 }
 
-/* Not blocking, here and in every later call: so that a peer that never comes is a time-out. */
+/* Not blocking, here and in every later call, so that a missing peer leads to a time-out. */
 static enum status open_communicator(struct nccl *nccl)
 {
     enum status status = STATUS_OK;
@@ -91,7 +94,7 @@ out:
     return status;
 }
 
-/* The sum of what was multiplied by the scale, in one pass. */
+/* An operation that multiplies by the scale and adds, in one pass. */
 static enum status make_operation(struct nccl *nccl)
 {
     float scale = nccl->site->layout->scale;
@@ -115,7 +118,7 @@ static enum status make_operation(struct nccl *nccl)
 
 /* -------- buckets ----------------------------------------------------------------------------- */
 
-/* The watch is locked. */
+/* The caller holds the watch's lock. */
 static enum status enqueue(struct nccl *nccl, const struct nccl_piece *pieces, size_t count)
 {
     enum status status = STATUS_OK;
@@ -130,13 +133,14 @@ static enum status enqueue(struct nccl *nccl, const struct nccl_piece *pieces, s
         result = inside;
     if (result != ncclInProgress)
         TRY(status_from_nccl(result, comm, "ncclAllReduce"));
-    /* A non-blocking communicator enqueues on a thread of NCCL's: only then may an event follow. */
+    /* A non-blocking communicator enqueues on a thread of NCCL. Record events only after that. */
     TRY(nccl_watch_settle(nccl->watch, "ncclAllReduce"));
 out:
     return status;
 }
 
-/* Behind what the compute stream was given so far; each `done` comes behind all of them. */
+/* Runs after everything that the compute stream has been given so far. Each `done` event follows
+ * the whole group. */
 static enum status all_reduce(struct nccl *nccl, const struct nccl_piece *pieces, size_t count)
 {
     enum status status = nccl_watch_lock(nccl->watch);
@@ -174,8 +178,8 @@ static enum status nccl_wait(void *self, size_t bucket)
     return nccl_watch_status(nccl->watch);
 }
 
-/* NCCL connects the ring and allocates its buffers at the first all-reduce: this one, not a step's.
- */
+/* NCCL connects the ring and allocates its buffers at the first all-reduce. Do that here, not in a
+ * step. */
 static enum status connect_ring(struct nccl *nccl)
 {
     enum status status = STATUS_OK;
@@ -192,25 +196,27 @@ out:
 /* -------- registered memory ------------------------------------------------------------------- */
 
 /*
- * NCCL's user-buffer registration: what lies in registered memory other GPUs and network cards may
- * read and write where it is, without a copy through NCCL's own buffers. NCCL has had it since
- * 2.19, and for the ring since 2.23. To register only notes the memory; NCCL decides at the first
- * all-reduce whether it uses it, and says nothing if not.
+ * NCCL's user-buffer registration. Other GPUs and network cards may read and write registered
+ * memory directly, without a copy through NCCL's buffers. NCCL has had it since 2.19, and for the
+ * ring since 2.23. Registration only notes the memory. NCCL decides at the first all-reduce whether
+ * to use it, and does not report the decision.
  *
- * Only where it is asked for: buckets lie in memory of cudaMalloc's, and NCCL's guide calls its
- * registration unsafe: a run may hang, and a failure or an abort may end in a segmentation fault.
+ * It is off by default. The buckets' memory comes from cudaMalloc, and NCCL's guide calls its
+ * registration unsafe. A run may hang, and a failure or an abort may end in a segmentation fault.
  *
- * Either all ranks use registered memory or none, NCCL's guide demands: ranks agree, and where one
- * cannot, all fail.
+ * NCCL's guide requires that all ranks use registered memory or none. The ranks therefore agree: if
+ * one rank cannot register, all fail.
  *
- * Threads: as nccl_watch has them; calls take the watch's lock.
+ * Threads: as for nccl_watch; the calls take the watch's lock.
  */
 
-/* Before the memory is freed, with no all-reduce on its way. Sets *handle to NULL; NULL is fine.
- * May wait for peers, no longer than the watch's time-out.
+/*
+ * Call this before the memory is freed, when no all-reduce is running. Sets *handle to NULL;
+ * *handle may be NULL. May wait for peers, but not longer than the watch's time-out.
  *
- * NCCL may wait for a peer in it, which may be stopped: so not under the lock, which the watch
- * needs to cut the communicator when the time is over. */
+ * NCCL may wait here for a peer that is stopped. The lock is therefore released during the call:
+ * the watch needs it to cut the communicator after the time-out.
+ */
 static enum status deregister_memory(void **handle, struct nccl_watch *watch)
 {
     if (!*handle)
@@ -220,7 +226,7 @@ static enum status deregister_memory(void **handle, struct nccl_watch *watch)
         ncclComm_t comm = nccl_watch_comm(watch);
         nccl_watch_leave(watch, "ncclCommDeregister");
         ncclResult_t result = ncclCommDeregister(comm, *handle);
-        status = nccl_watch_return(watch); /* a failure: `comm` is no more */
+        status = nccl_watch_return(watch); /* after a failure `comm` no longer exists */
         if (status == STATUS_OK)
             status = status_from_nccl(result, comm, "ncclCommDeregister");
     }
@@ -228,7 +234,7 @@ static enum status deregister_memory(void **handle, struct nccl_watch *watch)
     return nccl_watch_unlock(watch, status);
 }
 
-/* The library that the program runs with may be older than the header that it was built with. */
+/* The library at run time may be older than the header at build time. */
 static bool is_too_old(void)
 {
     int version = 0;
@@ -242,7 +248,7 @@ static const char *why_not(ncclResult_t result, const void *handle)
     return handle ? "" : "registration is off in NCCL";
 }
 
-/* Of this rank alone. That it cannot be done is no failure of the communicator's. */
+/* On this rank only. A refused registration is not a failure of the communicator. */
 static enum status try_to_register(void **handle, struct nccl_watch *watch,
                                    const struct comm_layout *layout, const char **why)
 {
@@ -263,9 +269,9 @@ static enum status try_to_register(void **handle, struct nccl_watch *watch,
     return nccl_watch_unlock(watch, status);
 }
 
-/* Collective over the site's group: the memory of the present layout. *handle is NULL where it is
- * not registered: the layout names none, or the options do not want it. That a rank cannot is a
- * failure of all. */
+/* Collective over the site's group. Registers the memory of the present layout. *handle is NULL if
+ * there is nothing to register: the layout names no memory, or the options do not request it. If
+ * one rank cannot register, all ranks fail. */
 static enum status register_memory(void **handle, struct nccl_watch *watch,
                                    const struct backend_env *site)
 {
@@ -320,7 +326,8 @@ static void nccl_close(void *self)
 {
     struct nccl *nccl = self;
     nccl_env_log_forget();
-    nccl_watch_free(&nccl->watch, nccl->finished); /* and with the communicator our `op` */
+    nccl_watch_free(&nccl->watch, nccl->finished); /* this also frees our `op` with the
+                                                    * communicator */
     free_events(nccl);
     device_event_free(nccl->device, &nccl->ready);
     device_stream_free(nccl->device, &nccl->stream);
@@ -328,7 +335,7 @@ static void nccl_close(void *self)
     free(nccl);
 }
 
-/* After what others than the present plan asked for. */
+/* Starts a new log, after entries from before the present plan. */
 static enum status begin_log(struct nccl *nccl)
 {
     const struct comm_library *library = &nccl->site->options->library;
@@ -337,7 +344,8 @@ static enum status begin_log(struct nccl *nccl)
     return nccl_watch_unlock(nccl->watch, status);
 }
 
-/* By which algorithm it went. NCCL's rank 0 writes the log, and one GPU needs no algorithm. */
+/* Reads the algorithm that NCCL used. Only NCCL's rank 0 writes the log, and one GPU needs no
+ * algorithm. */
 static enum status read_choice(struct nccl *nccl)
 {
     const struct backend_env *site = nccl->site;
@@ -369,7 +377,7 @@ static enum status nccl_open(void **self, const struct backend_env *site)
     TRY(open_communicator(nccl));
     TRY(begin_log(nccl));
     TRY(connect_ring(nccl));
-    TRY(read_choice(nccl)); /* sooner than after hours of training */
+    TRY(read_choice(nccl)); /* now, not after hours of training */
     *self = nccl;
     return STATUS_OK;
 out:
@@ -422,7 +430,7 @@ static void nccl_prepare(const struct world *world, struct comm_library *library
                  &library->log);
 }
 
-/* Its ring's time; its bytes nobody counts. */
+/* The time of the ring. The bytes are not counted. */
 static const struct cost_formula nccl_cost = {.time_s = ring_cost_time_s};
 
 bool nccl_version(char *text, size_t size)

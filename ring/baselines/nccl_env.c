@@ -1,4 +1,4 @@
-/* What NCCL reads from the environment, and what its log says. No call of NCCL is here. */
+/* NCCL's environment variables and the contents of its log. This file calls no NCCL function. */
 #include "ring/baselines/nccl_impl.h"
 
 #include <ctype.h>
@@ -19,8 +19,8 @@ static void set_unless_set(const char *name, const char *value)
         log_warn("%s=%s could not be set in the environment: no memory", name, value);
 }
 
-/* NCCL opens a name: that of a descriptor of ours, to be opened once more, which not every sandbox
- * allows. */
+/* NCCL opens the log by name. That name refers to one of our descriptors and must allow a second
+ * open, which not every sandbox does. */
 static bool can_be_opened_again(const char *path)
 {
     int again = open(path, O_WRONLY | O_CLOEXEC);
@@ -33,7 +33,7 @@ static bool can_be_opened_again(const char *path)
 enum { PATH_BYTES = 64 };
 #define NAMED "/tmp/psring-nccl-log-"
 
-/* In memory if its descriptor has a name there, else a file, whose name NCCL needs once. */
+/* Memory, if its descriptor can be opened by name. Otherwise a file, whose name NCCL needs once. */
 static int open_file(char path[PATH_BYTES])
 {
     int log = memfd_create("psring-nccl-log", MFD_CLOEXEC);
@@ -51,7 +51,7 @@ void nccl_env_log_forget(void)
 {
     const char *path = getenv("NCCL_DEBUG_FILE");
     if (path && strncmp(path, NAMED, strlen(NAMED)) == 0)
-        unlink(path); /* again and again: it is gone then */
+        unlink(path); /* harmless if the file has gone already */
 }
 
 static int open_log(void)
@@ -65,7 +65,7 @@ static int open_log(void)
     set_unless_set("NCCL_DEBUG_FILE", path);
     const char *set = getenv("NCCL_DEBUG_FILE");
     if (strncmp(path, NAMED, strlen(NAMED)) == 0 && (!set || strcmp(set, path) != 0))
-        unlink(path); /* NCCL writes where the user wants it */
+        unlink(path); /* NCCL writes to the user's file */
     return log;
 }
 
@@ -73,7 +73,7 @@ void nccl_env_set(const struct nccl_env_options *options, int *log)
 {
     const struct world *world = options->world;
     if (options->algorithm) {
-        char name[NCCL_NAME_BYTES]; /* "Ring", as NCCL writes it */
+        char name[NCCL_NAME_BYTES]; /* "Ring": NCCL's spelling */
         snprintf(name, sizeof name, "%s", options->algorithm);
         name[0] = (char)toupper((unsigned char)name[0]);
         set_unless_set("NCCL_ALGO", name);
@@ -97,12 +97,12 @@ void nccl_env_set(const struct nccl_env_options *options, int *log)
 
 enum { LINE_BYTES = 512 };
 
-/* NCCL's own numbers, where it wrote numbers. Source: NCCL, src/include/nccl_common.h. */
+/* NCCL's numbers, for logs that contain numbers. Source: NCCL, src/include/nccl_common.h. */
 static const char *const algorithms[] = {"tree",          "ring", "collnet_direct",
                                          "collnet_chain", "nvls", "nvls_tree"};
 static const char *const protocols[] = {"ll", "ll128", "simple"};
 
-/* "RING" or "1" as "ring". */
+/* Converts "RING" or "1" to "ring". */
 static void copy_name(char name[NCCL_NAME_BYTES], const char *word, const char *const *names,
                       size_t count)
 {
@@ -177,8 +177,8 @@ void nccl_choice_text(const struct nccl_choice *choice, char text[NCCL_CHOICE_BY
 
 /* -------- the log ----------------------------------------------------------------------------- */
 
-/* Of the start of the file up to here: the memory. The file keeps its length, because NCCL goes on
- * writing at the place that it has come to. */
+/* Frees the memory of the file from its start up to `read`. The file keeps its length, because NCCL
+ * continues to write at its present offset. */
 static void free_memory(const struct nccl_env_log *log)
 {
     if (log->read > 0)
@@ -205,7 +205,7 @@ void nccl_env_log_follow(struct nccl_env_log *log)
         if (length <= 0)
             break;
         const char *end = memrchr(text, '\n', (size_t)length);
-        if (!end && length < LOG_READ_BYTES) /* a line that is not written to its end yet */
+        if (!end && length < LOG_READ_BYTES) /* the line is not complete yet */
             break;
         size_t whole = end ? (size_t)(end - text) + 1 : (size_t)length;
         nccl_choice_read(&log->choice, text, whole);

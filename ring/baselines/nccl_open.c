@@ -1,7 +1,7 @@
 /*
- * NCCL's functions, as the backend calls them, passed on to a library that is opened at the first
- * call. A psring with --backend nccl starts on machines without NCCL, and it can use the NCCL of a
- * Python wheel. A test that plays NCCL defines the functions itself.
+ * NCCL's functions for the backend. They call a library that is opened at the first call. For this
+ * reason psring starts on machines without NCCL, and --backend nccl can use the NCCL of a Python
+ * wheel. A test that emulates NCCL defines these functions itself.
  */
 #include <dlfcn.h>
 #include <nccl.h>
@@ -44,9 +44,9 @@ static struct {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool ready;
-static char reason[512]; /* why not */
+static char reason[512]; /* why NCCL is not ready */
 
-/* From NCCL 2.19 on; nccl.c asks for the version before it calls them. */
+/* NCCL 2.19 and later have them; nccl.c checks the version before it calls them. */
 static bool is_optional(const char *name)
 {
     return strcmp(name, "ncclCommRegister") == 0 || strcmp(name, "ncclCommDeregister") == 0;
@@ -54,7 +54,7 @@ static bool is_optional(const char *name)
 
 static void open_nccl(void)
 {
-    /* The library that configure found, then the loader's, then a wheel's. */
+    /* Order: the library that configure found, the loader's, a wheel's. */
     void *library = PSRING_NCCL_PATH[0] ? dlopen(PSRING_NCCL_PATH, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!library)
         library = dlopen(NCCL_NAME, RTLD_NOW | RTLD_LOCAL);
@@ -93,8 +93,8 @@ const char *ncclGetLastError(ncclComm_t comm)
     return is_ready() ? call.ncclGetLastError(comm) : "";
 }
 
-/* A function that passes its arguments on. For a library that is not there it returns an error,
- * whose reason ncclGetErrorString names. */
+/* Defines a function that passes its arguments on. If the library is missing, the function returns
+ * an error, and ncclGetErrorString gives the reason. */
 #define PASS(function, parameters, arguments)                                                      \
     ncclResult_t function parameters                                                               \
     {                                                                                              \

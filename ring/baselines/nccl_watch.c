@@ -12,7 +12,7 @@
 #include "common/device/cuda/cuda.h"
 #include "common/net/world.h"
 
-enum { TICK_MS = 50 }; /* how often the thread looks */
+enum { TICK_MS = 50 }; /* interval of the thread's checks */
 
 struct nccl_watch {
     struct device *device;
@@ -20,19 +20,19 @@ struct nccl_watch {
     int64_t timeout_ms;
     struct thread thread;
 
-    pthread_mutex_t lock; /* guards all that follows, and NCCL */
+    pthread_mutex_t lock; /* guards all following fields, and NCCL */
     pthread_cond_t ended;
     ncclComm_t comm; /* NULL once aborted */
     struct nccl_env_log *log;
     enum status status;
     bool ending;
-    /* Does the stream move on? A mark is put behind what it was given, and must be reached. */
+    /* Progress check: a mark is recorded after the work in the stream and must be reached. */
     cudaEvent_t mark;
-    bool marked;          /* the mark lies ahead */
-    int64_t marked_ns;    /* since then */
-    uint64_t calls, seen; /* into NCCL; when the last mark was put */
+    bool marked;          /* the mark has not been reached */
+    int64_t marked_ns;    /* time of the mark */
+    uint64_t calls, seen; /* calls into NCCL; their number at the last mark */
     const char *outside;  /* a call into NCCL without the lock; NULL: none */
-    int64_t outside_ns;   /* since then */
+    int64_t outside_ns;   /* its start time */
 };
 
 enum status status_from_nccl(ncclResult_t code, ncclComm_t comm, const char *what)
@@ -48,7 +48,7 @@ enum status status_from_nccl(ncclResult_t code, ncclComm_t comm, const char *wha
 
 /* -------- under the lock ---------------------------------------------------------------------- */
 
-/* The first failure stays; the communicator cannot be used after any. */
+/* Keeps the first failure. No communicator can be used after a failure. */
 static void fail(struct nccl_watch *watch, enum status status)
 {
     if (watch->status == STATUS_OK)
@@ -71,7 +71,7 @@ static bool too_long(const struct nccl_watch *watch, int64_t since_ns)
     return watch->timeout_ms > 0 && clock_now_ns() - since_ns >= watch->timeout_ms * NS_PER_MS;
 }
 
-/* Whether the stream has come to where it was seen last; puts the next mark. */
+/* Checks that the stream has reached the last mark, and records the next one. */
 static enum status check_progress(struct nccl_watch *watch)
 {
     if (watch->marked) {
@@ -215,9 +215,9 @@ void nccl_watch_free(struct nccl_watch **out, bool finished)
         ncclResult_t result = ncclCommFinalize(watch->comm);
         if ((result == ncclSuccess || result == ncclInProgress) &&
             nccl_watch_settle(watch, "ncclCommFinalize") == STATUS_OK) {
-            /* Outside of a group NCCL does this within the call, for a non-blocking communicator
-             * too: nothing of it goes on when the process ends soon after. Source: NCCL,
-             * src/group.cc, ncclAsyncLaunch. */
+            /* Outside of a group NCCL destroys within the call, for a non-blocking communicator
+             * too. Nothing continues in the background if the process ends soon after. Source:
+             * NCCL, src/group.cc, ncclAsyncLaunch. */
             ncclCommDestroy(watch->comm);
             watch->comm = NULL;
         }
@@ -270,7 +270,7 @@ enum status nccl_watch_status(struct nccl_watch *watch)
     return nccl_watch_unlock(watch, nccl_watch_lock(watch));
 }
 
-/* Not cudaStreamSynchronize: an abort by the thread must be able to come between. */
+/* Does not use cudaStreamSynchronize, so that the thread can abort meanwhile. */
 enum status nccl_watch_drain(struct nccl_watch *watch)
 {
     struct backoff backoff = {0};
