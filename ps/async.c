@@ -1,14 +1,14 @@
 /*
  * Servers that own the parameters, and their workers. A server applies pushes and answers with
- * fresh parameters, each when the rules say so (async.h). A push is applied or added to those of
- * its step, then whoever may now be answered is: the pushes of a worker are answered in their
- * order. `clocks`, one a chunk and worker, is all that the rules look at.
+ * fresh parameters when the rules allow it (async.h). It applies a push, or adds it to the other
+ * pushes of its step. Then it answers every push that may be answered now, each worker's pushes in
+ * order. The rules depend only on `clocks`, one for each chunk and worker.
  *
- * Memory: the arrays are the updater's. An answer is a copy, since its chunk may change again
- * before it has been sent: a window of them for each worker.
+ * Memory: the updater owns the arrays. An answer is a copy, because its chunk may change before the
+ * answer has been sent. Each worker has a window of copies.
  *
- * Errors: STATUS_PROTOCOL for a message that does not belong here, and for parameters that are
- * about to be given away although they lack more than ssp's bound allows.
+ * Errors: STATUS_PROTOCOL for an unexpected message, and for an answer whose parameters lack more
+ * steps than ssp's bound allows.
  */
 #include "ps/async.h"
 
@@ -36,7 +36,7 @@ struct async_rules async_rules_of(const struct consistency *consistency, int wor
     }
 }
 
-/* At least `needed` workers have done all steps before `clock`. */
+/* Whether at least `needed` workers have done all steps before `clock`. */
 static bool have_reached(const uint64_t *clocks, int workers, uint64_t clock, int needed)
 {
     for (int worker = 0; worker < workers && needed > 0; worker++)
@@ -97,9 +97,9 @@ void async_steps_answered(struct async_steps *steps, const struct message *answe
 }
 
 /*
- * Chunks are at different steps. A step that waits for backed up workers is over only where all of
- * its chunks are, and may need this worker till then: the least counts. Else the most: in ssp the
- * first worker waits in its first chunks.
+ * How far the first worker is ahead. Chunks are at different steps. With backup workers a step is
+ * over only when all its chunks are, and it may need this worker until then: the minimum counts.
+ * Otherwise the maximum counts: in ssp the first worker waits in its first chunks.
  */
 static uint64_t ahead_of(const struct async_steps *steps, const struct consistency *consistency)
 {
@@ -125,38 +125,38 @@ uint64_t async_steps_next(struct async_steps *steps, const struct consistency *c
 
 /* -------- a server ---------------------------------------------------------------------------- */
 
-/* A push that is not answered yet. */
+/* An unanswered push. */
 struct async_push {
     struct store_bucket *bucket;
-    size_t index; /* of the chunk in it */
+    size_t index; /* index of the chunk in it */
     uint64_t step;
     bool late;
 };
 
-/* A chunk as the rules see it. */
+/* State of a chunk for the rules. */
 struct async_chunk {
-    uint64_t *clocks;  /* (workers): the first step that each has not pushed or left out */
-    uint64_t applied;  /* with backup workers: the steps before it are over */
-    int contributions; /* to the step `applied` */
+    uint64_t *clocks;  /* (workers): the first step that each has neither pushed nor skipped */
+    uint64_t applied;  /* with backup workers: all steps before it are over */
+    int contributions; /* pushes added for step `applied` */
 };
 
 struct async {
-    const struct server *server; /* it belongs to this one */
+    const struct server *server; /* the server with this policy */
     const struct backend_env *site;
     const struct comm_updater *updater;
     struct store *store; /* the server's */
     struct async_rules rules;
     size_t window;
-    struct async_chunk **chunks; /* (buckets): the chunks of each */
+    struct async_chunk **chunks; /* (buckets): chunks of each bucket */
     uint64_t *clocks;            /* (all chunks, workers) */
     size_t chunk_total;
-    struct async_push *pulls; /* (workers, window): a worker's are a ring buffer, from its `head` */
+    struct async_push *pulls; /* (workers, window): ring buffer of each worker, from its `head` */
     size_t *heads, *waiting;
     float *answers;    /* (workers, window, chunk_count) */
-    uint64_t *tickets; /* (workers, window): of the answers sent from there */
-    uint64_t *sent;    /* (workers): answers */
+    uint64_t *tickets; /* (workers, window): of the answers sent from that copy */
+    uint64_t *sent;    /* (workers): answers sent */
     bool begun;
-    uint64_t first_step; /* of this run, whose steps a timeline counts */
+    uint64_t first_step; /* first step of this run; a timeline counts from it */
 };
 
 /* -------- memory ------------------------------------------------------------------------------ */
@@ -232,7 +232,8 @@ static struct async_chunk *progress_of(const struct async *u, const struct store
     return &u->chunks[bucket - u->store->buckets][index];
 }
 
-/* A message with (count) floats, from memory that is then in use until the worker has it. */
+/* Sends a message with (count) floats from a copy, which is in use until the worker has received
+ * it. */
 static enum status send_answer(struct async *u, int worker, struct message *answer,
                                const float *values)
 {
@@ -240,7 +241,8 @@ static enum status send_answer(struct async *u, int worker, struct message *answ
     struct transport *transport = u->site->transport;
     size_t slot = (size_t)worker * u->window + u->sent[worker] % u->window;
     float *copy = u->answers + slot * u->store->plan.chunk_count;
-    /* At once: the worker has had its answer from there, or would not have pushed again. */
+    /* Returns at once: the worker has received the previous answer from there, or it would not have
+     * pushed again. */
     if (u->sent[worker] >= u->window)
         TRY(transport_wait_sent(transport, worker, u->tickets[slot]));
     if (answer->length > 0)
@@ -276,7 +278,7 @@ static uint16_t to_u16(uint64_t value)
     return value < UINT16_MAX ? (uint16_t)value : UINT16_MAX;
 }
 
-/* How the clocks of the others stand to that of the worker that is answered. */
+/* Compares the other workers' clocks with the clock of the worker that is answered. */
 static void compare_clocks(const struct async *u, const struct async_chunk *progress, int worker,
                            const struct async_push *pull, struct message *answer)
 {
@@ -288,7 +290,7 @@ static void compare_clocks(const struct async *u, const struct async_chunk *prog
         least = its < least ? its : least;
         first = its > first ? its : first;
     }
-    if (!u->rules.alone) { /* no push of a step that is not over, and none that was late, counts */
+    if (!u->rules.alone) { /* pushes of an unfinished step, and late pushes, do not count */
         least = clock;
         first = progress->applied;
     }
@@ -297,7 +299,7 @@ static void compare_clocks(const struct async *u, const struct async_chunk *prog
     answer->late = pull->late;
 }
 
-/* What no answer may be, whatever the rules say: parameters that lack a step. */
+/* Checks, independently of the rules, that the answer lacks no step of its mode's guarantee. */
 static enum status check_bound(const struct async *u, int worker, const struct async_push *pull,
                                const struct message *answer)
 {
@@ -327,7 +329,7 @@ out:
     return status;
 }
 
-/* Answers all that may now be answered. */
+/* Sends all answers that the rules allow now. */
 static enum status answer_all(struct async *u)
 {
     enum status status = STATUS_OK;
@@ -359,7 +361,7 @@ static bool async_awaits(const struct server *server)
 
 /* -------- taking ------------------------------------------------------------------------------ */
 
-/* gradients[i] = or += what the payload says. */
+/* Assigns (first) or adds the payload to the gradients. */
 static void add_gradients(struct async *u, const struct async_push *pull, const void *payload,
                           size_t count, bool first)
 {
@@ -375,8 +377,8 @@ static void add_gradients(struct async *u, const struct async_push *pull, const 
         compress_add(compress, gradients, payload, count);
 }
 
-/* The layout's scale makes an average of the sum over all workers. So W pushes, each applied by
- * itself, go as far as a step of bsp. */
+/* The layout's scale turns the sum over all workers into an average. W pushes that are applied
+ * separately therefore move the parameters as far as one step of bsp. */
 static void apply(struct async *u, const struct async_push *pull, struct async_chunk *progress)
 {
     struct chunk chunk = shard_chunk(pull->bucket->shard, pull->bucket->chunks, pull->index);
@@ -414,7 +416,8 @@ static enum status take_push(struct async *u, int worker, const struct message *
     return answer_all(u);
 }
 
-/* A chunk of an array, from or to a worker, whatever is waited for: `step` says which array. */
+/* Stores or sends a chunk of an array, independently of the clocks. `step` is the index of the
+ * array. */
 static enum status take_array(struct async *u, int worker, const struct message *message,
                               const void *payload)
 {
@@ -434,7 +437,7 @@ static enum status take_array(struct async *u, int worker, const struct message 
     return send_answer(u, worker, &answer, values);
 }
 
-/* In all chunks: what is before the step is not waited for any more. */
+/* Sets the worker's clock in all chunks: earlier steps of it are not waited for any longer. */
 static enum status set_clock(struct async *u, int worker, uint64_t clock)
 {
     size_t workers = (size_t)u->site->workers;
@@ -454,8 +457,8 @@ static enum status set_clock(struct async *u, int worker, uint64_t clock)
     return answer_all(u);
 }
 
-/* A timeline goes by the steps of a process's worker, where it has one: others may be ahead of
- * that. */
+/* A timeline uses the steps of the worker in the same process, if there is one: other workers may
+ * be ahead of it. */
 static void notify_step(const struct async *u, uint64_t step)
 {
     const struct backend_env *site = u->site;
@@ -493,7 +496,7 @@ static enum status async_on_message(struct server *server, int worker,
     return status;
 }
 
-/* A worker that has left holds no other back. */
+/* No worker waits for a worker that has left. */
 static enum status async_on_stop(struct server *server, int worker, const struct message *message)
 {
     return message->kind == MESSAGE_BYE ? set_clock(server->rounds, worker, ASYNC_LEFT) : STATUS_OK;

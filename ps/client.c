@@ -1,12 +1,12 @@
 /*
- * The worker's side of the parameter server: push every chunk to the server that owns it, keep at
- * most `window` of them unanswered with each server and all servers about equally far, and put the
- * answers where the gradients were. In the same way arrays are stored with servers that own the
- * parameters, and fetched from them.
+ * The worker's side of the parameter server. It pushes every chunk to the server that owns it, and
+ * writes the answers where the gradients were. It keeps at most `window` chunks unanswered with
+ * each server, and makes equal progress with all servers. If servers own the parameters, it stores
+ * arrays on them and fetches arrays from them in the same way.
  *
- * An answer is received in the transport's memory and copied into place. It cannot be received
- * there: its slot is posted when the push is queued, while the push is still being sent from that
- * place. (A slot posted only after the push has left is worse than a copy: servers then wait for
+ * An answer is received in the transport's memory and copied into place. It cannot be received in
+ * place: its slot is posted when the push is queued, while the push is still being sent from that
+ * memory. (Posting a slot only after the push has left is worse than a copy: servers then wait for
  * each other.)
  */
 #include <stdlib.h>
@@ -18,29 +18,29 @@
 #include "ps/ps.h"
 #include "ps/shard.h"
 
-/* What is exchanged with the servers, of one bucket. */
+/* One exchange of a bucket with the servers. */
 struct push_request {
     enum message_kind kind; /* MESSAGE_PUSH, MESSAGE_STORE or MESSAGE_FETCH */
     size_t bucket;
-    uint64_t step; /* in the messages' headers; of a store or fetch: which array */
+    uint64_t step; /* in the messages' headers; for a store or fetch: index of the array */
     float *data;
 };
 
 struct ps_client {
-    const struct backend_env *site; /* borrowed: the comm's */
+    const struct backend_env *site; /* borrowed from the comm */
     struct transport *transport;
     int servers;
-    bool updates;  /* the servers do, and answer with parameters */
-    uint64_t step; /* all-reduces done, over all buckets and plans; where servers update: steps */
+    bool updates;  /* servers update the parameters and answer with them */
+    uint64_t step; /* all-reduces done, over all buckets and plans; with `updates`: steps */
     struct async_steps steps;
 
-    /* Of the present plan. */
+    /* State of the present plan. */
     struct shard_plan plan;
     size_t buckets;
-    struct codec *codecs;         /* one a bucket: the floats as they are, or compressed */
-    struct shard_pushes *pushes;  /* (servers): of the bucket that is exchanged */
-    struct transport_slot *slots; /* (servers, window): the answer to chunk c is slot c % window */
-    struct transport_slot **oldest; /* (servers): the next answer of each, NULL if none is due */
+    struct codec *codecs;           /* (buckets): plain or compressed floats */
+    struct shard_pushes *pushes;    /* (servers): for the bucket in exchange */
+    struct transport_slot *slots;   /* (servers, window): chunk c is answered in slot c % window */
+    struct transport_slot **oldest; /* (servers): slot of the next answer, NULL if none is due */
     uint64_t *tickets;              /* (servers, window): of the pushes */
     struct range *ranges;           /* (servers, window): from a push to its answer */
 };
@@ -56,7 +56,7 @@ static int node_of(const struct ps_client *client, int server)
     return client->site->topology.workers + server;
 }
 
-/* Of elements as they are. */
+/* A message of uncompressed elements. */
 static struct message plain_message(size_t bucket, enum message_kind kind, uint64_t step,
                                     struct chunk span)
 {
@@ -64,7 +64,7 @@ static struct message plain_message(size_t bucket, enum message_kind kind, uint6
     return codec_message(&plain, kind, step, span);
 }
 
-/* Pushes the next chunk of a server's shard, or asks for it, and expects an answer. */
+/* Pushes or requests the next chunk of a server's shard, and expects an answer. */
 static enum status push_next(struct ps_client *client, int server,
                              const struct push_request *request)
 {
@@ -103,8 +103,8 @@ out:
     return status;
 }
 
-/* Whether the next chunks wait until this server's has left. Inside this process it leaves once it
- * has been used, which may be much later. */
+/* Whether the next chunks wait until this server's chunk has left. A chunk for a server in this
+ * process leaves only when it has been used, which may be much later. */
 static bool is_waited_for(const struct ps_client *client, int server)
 {
     const struct topology *topology = &client->site->topology;
@@ -112,15 +112,15 @@ static bool is_waited_for(const struct ps_client *client, int server)
                                         topology_rank(topology, client->site->index);
 }
 
-/* Until the last push to a server has left. */
+/* Waits until the last push to a server has left. */
 static enum status wait_for_turn(struct ps_client *client, int server)
 {
     size_t slot = at(client, server, client->pushes[server].pushed - 1);
     return transport_wait_sent(client->transport, node_of(client, server), client->tickets[slot]);
 }
 
-/* The server that this worker pushes to first: another one for each worker, lest all go for one
- * link. */
+/* The server that this worker pushes to first. It differs between workers, so that they do not all
+ * load one link. */
 static int first_server(const struct ps_client *client)
 {
     int parts = 0, seen = 0;
@@ -133,13 +133,13 @@ static int first_server(const struct ps_client *client)
     return 0;
 }
 
-/* A chunk to each server in turn, as long as the window has any. */
+/* Pushes a chunk to each server in turn, as long as the window allows. */
 static enum status push_more(struct ps_client *client, int first,
                              const struct push_request *request)
 {
     enum status status = STATUS_OK;
     const struct push_window window = push_window(client->pushes, &client->plan);
-    int last = -1; /* that was pushed to and is waited for */
+    int last = -1; /* the last server pushed to that is waited for */
     bool pushed;
     do {
         pushed = false;
@@ -159,7 +159,7 @@ out:
     return status;
 }
 
-/* Takes one answer, from whichever server has one, and puts it in place. */
+/* Takes one answer of any server and copies it into place. */
 static enum status take_answer(struct ps_client *client, const struct push_request *request)
 {
     enum status status = STATUS_OK;
@@ -174,7 +174,8 @@ static enum status take_answer(struct ps_client *client, const struct push_reque
     struct transport_slot *slot = client->oldest[which];
     struct shard_pushes *pushes = &client->pushes[which];
     struct chunk chunk = shard_chunk(pushes->shard, pushes->chunks, pushes->answered);
-    /* The server has the push, so this is at most a look: but our side must have noticed, too. */
+    /* The server has received the push, so this rarely waits. But our side must have noticed,
+     * too. */
     TRY(transport_wait_sent(client->transport, slot->peer,
                             client->tickets[at(client, (int)which, pushes->answered)]));
     if (!client->updates)
@@ -207,7 +208,7 @@ out:
 
 /* -------- steps ------------------------------------------------------------------------------- */
 
-/* A message without payload to every server. */
+/* Sends a message without payload to every server. */
 static enum status notify_servers(struct ps_client *client, enum message_kind kind)
 {
     const struct message message = {.kind = kind,

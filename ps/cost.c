@@ -5,7 +5,8 @@
 
 /* -------- bytes ------------------------------------------------------------------------------- */
 
-/* The process that hosts worker and server alike; -1 if the server has one of its own. */
+/* The process that contains both a worker and this server; -1 if the server has a process to
+ * itself. */
 static int worker_beside(const struct topology *topology, int server)
 {
     return server < topology->servers - topology_spare(topology) ? server : -1;
@@ -35,15 +36,15 @@ static struct cost_traffic ps_traffic(const struct cost_shape *shape, int node)
 
 /* -------- time -------------------------------------------------------------------------------- */
 
-/* What the busiest host's link carries, in units of M: p and q of the header. Shares of the shards
- * in real numbers, so that the prediction is smooth in `count`. */
+/* Load of the busiest host's link, in units of M: p and q of the header. Shares are real numbers,
+ * so that the prediction is smooth in `count`. */
 struct ps_load {
-    double pushing; /* the busier direction, while nothing is answered yet */
+    double pushing; /* the busier direction, before any answer */
     double both;    /* each direction, pushes and answers together */
     double share;   /* the largest shard */
 };
 
-/* Of M, what a server beside a worker has, and a spare one; 0: there is none. */
+/* Shares of M: of a server in a worker's process, and of a spare server; 0: no such server. */
 struct ps_shares {
     double beside, spare;
 };
@@ -60,8 +61,8 @@ static struct ps_shares shares_of(const struct topology *topology)
     return shares;
 }
 
-/* The host of rank `first`: each of its workers pushes what servers elsewhere have, and each worker
- * elsewhere what its servers have. */
+/* Adds the host of rank `first`. Each of its workers pushes the shards that servers elsewhere own.
+ * Each worker elsewhere pushes the shards of this host's servers. */
 static void add_host(struct ps_load *load, const struct cost_shape *shape, struct ps_shares shares,
                      int first)
 {
@@ -69,7 +70,7 @@ static void add_host(struct ps_load *load, const struct cost_shape *shape, struc
     int spare = topology_spare(topology), inside = topology->servers - spare;
     double workers = 0, share = 0;
     int from =
-        shape->hosts ? 0 : first; /* else each rank has its own: no need to look for others */
+        shape->hosts ? 0 : first; /* each rank has its own host: no other ranks to look for */
     int end = shape->hosts ? topology->workers + spare : first + 1;
     for (int rank = from; rank < end; rank++) {
         if (!cost_same_host(shape, first, rank))
@@ -97,7 +98,7 @@ static double ps_time_s(const struct cost_shape *shape, const struct cost_link *
     const struct cost_shape with_links = cost_with_links(shape);
     double bytes = (double)cost_bytes(shape, shape->count);
     struct ps_load load = load_of(&with_links);
-    if (load.both == 0) /* one worker and its own server */
+    if (load.both == 0) /* one worker and a server in its process */
         return 0;
     double links = load.both + (2 * load.pushing - load.both) / (double)shape->pipeline;
     return 2 * link->latency_s + links * bytes / link->bytes_per_s +
@@ -111,8 +112,8 @@ static size_t ps_pipeline(const struct topology *topology, size_t count,
     return shard_chunks_most(&plan, count);
 }
 
-/* A worker pushes every chunk of every shard, and a server answers each of its own to every worker;
- * what stays in a process is a message, too. */
+/* A worker pushes every chunk of every shard. A server answers each of its chunks to every worker.
+ * Messages within a process count too. */
 static struct cost_messages ps_messages(const struct topology *topology, size_t count,
                                         const struct comm_options *options)
 {

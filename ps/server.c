@@ -2,47 +2,50 @@
  * The parameter server
  * ====================
  *
- * W workers each hold a gradient of M bytes; a server adds them up and hands every worker the sum:
+ * W workers each hold a gradient of M bytes. A server adds them up and sends every worker the sum:
  *
  *     worker:  push my gradient; wait for the answer                  (ps/client.c)
  *     server:  for ever:
  *                  take a push
  *                  if it was the last of the W: add all W, answer each of them
  *
- * This is *bulk-synchronous*: nobody gets an answer before everybody has pushed, so all workers see
- * the same sums, and the result is the same as the ring's. Where workers shall not wait for each
- * other, the server owns the parameters, applies what comes and answers with fresh ones: the same
- * loop, with another policy (ps/async.c). A policy is a table of functions (ps/server.h).
+ * This is *bulk-synchronous*: no worker gets an answer before all workers have pushed. All workers
+ * therefore see the same sums, and the result is the same as the ring's. If workers must not wait
+ * for each other, the server owns the parameters, applies each push and answers with fresh
+ * parameters. The loop is the same; only the policy differs (ps/async.c). A policy is a table of
+ * functions (ps/server.h).
  *
- * What it costs. A worker sends M and receives M: less than the ring's 2(W-1)/W M each way once W
- * > 2. But the server receives W M and sends W M. With one server and links of B bytes/s, that is W
- * M/B at best, and it grows with every worker; the ring's 2(W-1)/W M/B does not. S servers, each
- * with a 1/S shard of the elements, share the load: r M/B with r = max(1, W/S) (Li et al. 2014,
- * "Scaling distributed machine learning with the parameter server"; Jiang et al. 2020, BytePS, for
- * when which is faster).
+ * Cost. A worker sends M and receives M. For W > 2 that is less than the ring's 2(W-1)/W M each
+ * way. But the server receives W M and sends W M. With one server and links of B bytes/s that takes
+ * at least W M/B, and it grows with every worker. The ring's 2(W-1)/W M/B does not. S servers share
+ * the load, each with a shard of 1/S of the elements. The time is then r M/B with r = max(1, W/S)
+ * (Li et al. 2014, "Scaling distributed machine learning with the parameter server"). Jiang et al.
+ * 2020, BytePS, show when each of the two is faster.
  *
- * Chunks. If a worker pushed M in one piece, the server could answer only after W M had come in,
- * and its link would stand idle one way at any time: 2 W M/B. So a shard travels in chunks, in
- * order, and a chunk is answered as soon as it is complete: sums go out while later chunks come in.
- * With K chunks: W (1 + 1/K) M/B. A worker keeps `window` chunks unanswered (ps/shard.h says why
- * not more).
+ * Chunks. If a worker pushed M in one piece, the server could answer only after it had received W
+ * M. Its link would always be idle in one direction, and the time would be 2 W M/B. A shard
+ * therefore travels in chunks, in order, and the server answers a chunk as soon as it is complete.
+ * Sums go out while later chunks come in. With K chunks the time is W (1 + 1/K) M/B. A worker keeps
+ * at most `window` chunks unanswered (ps/shard.h gives the reasons).
  *
- * For four workers, one server and a window of two, chunks a b c d ..., what the server sees:
+ * The diagram shows the server's messages for four workers, one server, a window of two and chunks
+ * a b c d ...
  *
  *     comes in     a0 a1 a2 a3   b0 b1 b2 b3   c0 c1 c2 c3   d0 d1 d2 d3
  *     goes out                   A  A  A  A    B  B  B  B    C  C  C  C     D  D  D  D
  *
- * where a2 is worker 2's contribution to chunk a and A the sum. c may come only once A has gone
- * out, because the window is two: that is what bounds the memory here, too.
+ * Here a2 is worker 2's contribution to chunk a, and A is the sum. The window is two, so c may come
+ * only after A has gone out. The window thus also bounds the server's memory.
  *
- * Rounds. All workers push the same chunks in the same order, so the n-th push of every worker is
- * for the same chunk: *round* n. Within one round W payloads are held where the transport received
- * them (borrowed slots, no copy); when the last has come they are added in one pass, in a fixed
- * order whatever the order of arrival, so a run can be repeated to the bit. At most `window` rounds
- * are open, so slot n % window of each worker is free again when its push n comes.
+ * Rounds. All workers push the same chunks in the same order. The n-th push of every worker is
+ * therefore for the same chunk: *round* n. In a round, W payloads stay where the transport received
+ * them (borrowed slots, no copy). When the last one has arrived, the server adds all of them in one
+ * pass, in a fixed order. The order of arrival does not matter, so a run can be repeated to the
+ * bit. At most `window` rounds are open, so slot n % window of each worker is free when its push n
+ * arrives.
  *
- * In the code below: the policy that sums comes first, take_push and finish_round. Then the loop,
- * serve_one, which takes a message of any worker and hands it to the policy. ps_serve calls it.
+ * Code. The policy that sums comes first: take_push and finish_round. Then comes the loop:
+ * serve_one takes a message of any worker and passes it to the policy. ps_serve calls serve_one.
  */
 #include "ps/server.h"
 
@@ -80,16 +83,16 @@ enum status server_refuse(const struct server *server, int worker, const struct 
 /* -------- the policy that sums ---------------------------------------------------------------- */
 
 struct sum_round {
-    int arrived;         /* workers whose push is here */
-    struct message push; /* the first one's header: the others must be for the same chunk, */
-    struct store_bucket *bucket; /* which is this one */
+    int arrived;         /* workers whose push has arrived */
+    struct message push; /* header of the first push; the others must be for the same chunk: */
+    struct store_bucket *bucket; /* the bucket and the index of that chunk */
     size_t index;
-    const void **payloads; /* (workers): what they have pushed, in their slots */
+    const void **payloads; /* (workers): the pushed payloads, in their slots */
 };
 
 struct sum_rounds {
     int open;                 /* rounds with some, but not all, pushes */
-    const void **payloads;    /* (window, workers): all rounds' */
+    const void **payloads;    /* (window, workers): payloads of all rounds */
     struct sum_round round[]; /* (window): round n is round[n % window] */
 };
 
@@ -99,8 +102,8 @@ static struct sum_round *round_of(const struct server *server, uint64_t n)
     return &rounds->round[n % (uint64_t)server->window];
 }
 
-/* Returns once no answer sent from the chunk is still being read: it may then be overwritten. At
- * once in practice, because the workers that push again have all had their answers. */
+/* Returns when no answer sent from the chunk is still being read, so that it may be overwritten. In
+ * practice it returns at once: workers that push again have received all their answers. */
 static enum status wait_until_read(const struct server *server, const struct store_bucket *bucket,
                                    size_t index)
 {
@@ -114,7 +117,7 @@ static enum status wait_until_read(const struct server *server, const struct sto
     return STATUS_OK;
 }
 
-/* All W contributions are here: add them, make the slots free for the next pushes, answer. */
+/* All W contributions have arrived: adds them, frees the slots for the next pushes, and answers. */
 static enum status finish_round(struct server *server, uint64_t n)
 {
     enum status status = STATUS_OK;
@@ -137,7 +140,8 @@ static enum status finish_round(struct server *server, uint64_t n)
     answer.kind = MESSAGE_PULL;
     uint64_t *tickets = bucket->tickets + index * (size_t)server->workers;
     for (int i = 0; i < server->workers; i++) {
-        /* Every server begins with another worker, lest all senders go for the first one's link. */
+        /* Each server begins with a different worker, so that servers do not all load the same link
+         * first. */
         int worker = (server->site->index + i) % server->workers;
         TRY(transport_send(server->transport, worker, &answer, sum, &tickets[worker]));
     }
@@ -147,7 +151,7 @@ out:
     return status;
 }
 
-/* Files a push in its round; it stays in its slot until the round is finished. */
+/* Records a push in its round. The payload stays in its slot until the round is finished. */
 static enum status take_push(struct server *server, int worker, const struct message *push,
                              const void *payload)
 {
@@ -233,25 +237,25 @@ static const struct server_policy server_sums = {
 
 /* -------- the loop ---------------------------------------------------------------------------- */
 
-/* Takes the next message from anyone. */
+/* Takes the next message of any worker. */
 static enum status serve_one(struct server *server)
 {
     enum status status;
     const struct server_policy *policy = server->policy;
     size_t which;
-    /* Between steps the workers compute, for as long as they need. In the middle of one, a silent
-     * worker is a lost one. */
+    /* Between steps the workers compute for as long as they need. In the middle of a step, a silent
+     * worker counts as lost. */
     bool patient = !policy->awaits(server);
     TRY(transport_wait_any(server->transport, server->expected, (size_t)server->workers, patient,
                            &which));
     int worker = (int)which;
     struct transport_slot *slot = server->expected[worker];
     const struct message message = slot->message;
-    slot->done = false; /* taken */
-    /* A pause is a push without anything to add. */
+    slot->done = false; /* consumed */
+    /* MESSAGE_PAUSE is counted like a push, but has nothing to add. */
     server->expected[worker] = slot_of(server, worker, ++server->pushes[worker]);
     if (message.kind == MESSAGE_BYE) {
-        transport_release(server->transport, slot); /* its sender may wait for that */
+        transport_release(server->transport, slot); /* the sender may wait for this */
         server->expected[worker] = NULL;
         server->workers_left--;
         return policy->on_stop(server, worker, &message);
@@ -270,7 +274,7 @@ out:
 
 /* -------- a server's life --------------------------------------------------------------------- */
 
-/* Nothing that was posted stays so: the next plan's messages must not meet this one's slots. */
+/* Withdraws all posted receives: the next plan's messages must not arrive in this plan's slots. */
 static void end_plan(struct server *server)
 {
     size_t slots = (size_t)server->workers * (size_t)server->window;
@@ -316,13 +320,13 @@ out:
     return status;
 }
 
-/* After an error what sends may still read stays until ps_server_close: the comm cuts the
+/* After an error, memory that sends may still read stays until ps_server_close. The comm cuts the
  * connections first. */
 enum status ps_serve(void *self, bool *paused)
 {
     enum status status = STATUS_OK;
     struct server *server = self;
-    if (!server->slots) /* else it goes on after a pause */
+    if (!server->slots) /* else the plan continues after a pause */
         TRY(begin_plan(server));
     server->workers_paused = 0;
     while (server->workers_left > 0 && server->workers_paused < server->workers)

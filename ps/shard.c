@@ -4,48 +4,49 @@
 #include "common/base/util.h"
 
 enum {
-    /* The least bytes of a chunk, however many workers there are. */
+    /* Least bytes of a chunk, for any number of workers. */
     CHUNK_BYTES_LEAST = 1 << 10,
-    /* The least bytes of a chunk that is short because its shard is: then there are several. */
+    /* Least bytes of a chunk of a short shard, so that the shard has several chunks. */
     CHUNK_BYTES_MIN = 4 << 10,
-    /* Where it would have between these two a chunk has the first: with its headers a little below
-       the 8 KB that ZeroMQ hands to the kernel at once, or what is left would be a packet of its
-       own. */
+    /* A chunk between the two sizes below gets the first. With its headers it is then a little
+     * below the 8 KB that ZeroMQ passes to the kernel at once. The remainder of a longer chunk
+     * would be a separate packet. */
     CHUNK_BYTES_BATCH = 8000,
     CHUNK_BYTES_OVER = 9000,
-    /* Below 16 KB, from about which on it took longer, over tcp and mpi (measured.md). */
+    /* Below 16 KB: from about that size on, tcp and mpi took longer (measured.csv). */
     CHUNK_BYTES_LONG = 15 << 10,
-    /* With SERVERS_MANY servers or more a worker has many messages: then at least an eighth of a
-       shard, because what goes in and what comes out are to overlap, but CHUNK_BYTES_BATCH to
-       _LONG, and the first where a link takes more than CHUNK_MS_MANY for the second: a message's
-       cost counts less there. */
+    /* With SERVERS_MANY servers or more a worker has many messages. A chunk is then at least an
+     * eighth of a shard, bounded by CHUNK_BYTES_BATCH and _LONG; pushes and answers must still
+     * overlap. It is CHUNK_BYTES_BATCH if the link takes more than CHUNK_MS_MANY for _LONG, because
+     * a message's cost then matters less. */
     SERVERS_MANY = 5,
     CHUNKS_WANTED_MANY = 8,
     CHUNK_MS_MANY = 1,
-    /* So many servers get their chunks by turns where a link takes longer for CHUNK_BYTES_BATCH
-       than it may take until ZeroMQ's thread has a core: that thread takes all that there is for
-       one server before it turns to the next, and no first sum is complete before nearly all
-       windows are. */
+    /* Servers get their chunks in turns if there are SERVERS_MANY or more and the link is slow: it
+     * takes longer for CHUNK_BYTES_BATCH than ZeroMQ's thread may wait for a core. Without turns
+     * that thread sends everything for one server before it serves the next. No first sum is then
+     * complete before nearly all windows have arrived. */
     TURN_US = 300,
     CHUNK_BYTES_MAX = 64 << 10,
-    /* Chunks of a shard: 1/32 of it is what push and pull do not overlap. */
+    /* Chunks of a shard: push and pull do not overlap for 1/32 of it. */
     CHUNKS_WANTED = 32,
-    /* The most bytes on the way to one host: half of the 3 MB queue of a switch's port. */
+    /* Most bytes in flight to one host: half of the 3 MB queue of a switch's port. */
     ON_THE_WAY_BYTES_MAX = 1536 << 10,
-    /* How long what is on the way to a host keeps its link busy. */
+    /* The bytes in flight to a host keep its link busy for this time. */
     ON_THE_WAY_MS = 10,
-    /* A window is so small a part of a shard's chunks, or the first sum comes too late. */
+    /* A window is at most this fraction of a shard's chunks. With more, the first sum comes too
+     * late. */
     CHUNKS_A_WINDOW = 10,
     WINDOW_MIN = 2,
-    /* With fewer, pushes and answers fall into step, and each link is used in one direction at a
-       time. */
+    /* With fewer chunks, pushes and answers alternate, and each link is used in one direction at a
+     * time. */
     WINDOW_WANTED = 4,
     WINDOW_MAX = 8,
 };
 
 /* -------- shards ------------------------------------------------------------------------------ */
 
-/* Elements of all the servers that stand beside a worker. */
+/* Elements of all servers that share a process with a worker. */
 static size_t beside_workers(const struct topology *topology, size_t count)
 {
     size_t n = (size_t)topology->workers, k = (size_t)topology_spare(topology);
@@ -68,7 +69,7 @@ struct chunk shard_of(const struct topology *topology, size_t count, int server)
     return (struct chunk){first + shard.offset, shard.count};
 }
 
-/* The longest of a server's kind, beside workers or spare: the first of them. */
+/* The longest shard of the same kind (in workers' processes, or spare): the first of that kind. */
 static size_t longest_alike(const struct topology *topology, size_t count, int server)
 {
     int inside = topology->servers - topology_spare(topology);
@@ -81,7 +82,8 @@ static size_t longest_shard(const struct topology *topology, size_t count)
                        longest_alike(topology, count, topology->servers - 1));
 }
 
-/* With mixed placement and as many spare servers as workers, those beside workers have none. */
+/* With mixed placement and at least as many spare servers as workers, servers in workers' processes
+ * have no elements. */
 static int servers_with_a_part(const struct topology *topology, size_t count)
 {
     int servers = 0;
@@ -97,7 +99,7 @@ static size_t clamp(size_t value, size_t least, size_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-/* Bytes on the way to one host. */
+/* Bytes in flight to one host. */
 static size_t bytes_on_the_way(double link_bytes_per_s)
 {
     double bytes = link_bytes_per_s * ON_THE_WAY_MS / 1000;
@@ -105,8 +107,9 @@ static size_t bytes_on_the_way(double link_bytes_per_s)
 }
 
 /*
- * As a chunk goes to the longest shard, how many times its bytes go over the busiest link: to a
- * server from all workers, or from a worker to all servers.
+ * The number of times that the bytes of a chunk cross the busiest link, for each chunk of the
+ * longest shard. That link carries it from all workers to a server, or from a worker to all
+ * servers.
  */
 static size_t link_uses(const struct topology *topology, size_t count, size_t longest)
 {
@@ -117,7 +120,7 @@ static size_t link_uses(const struct topology *topology, size_t count, size_t lo
 static size_t least_of_many(size_t shard_bytes, double link_bytes_per_s)
 {
     if (shard_bytes <= CHUNK_BYTES_OVER)
-        return CHUNK_BYTES_OVER; /* whole */
+        return CHUNK_BYTES_OVER; /* whole shard */
     if (link_bytes_per_s > 0 && CHUNK_BYTES_LONG / link_bytes_per_s > CHUNK_MS_MANY / 1e3)
         return CHUNK_BYTES_BATCH;
     return clamp(shard_bytes / CHUNKS_WANTED_MANY, CHUNK_BYTES_BATCH, CHUNK_BYTES_LONG);
@@ -133,12 +136,12 @@ static size_t choose_chunk_bytes(size_t shard_bytes, size_t uses, double link_by
     size_t pipelined = clamp(shard_bytes / CHUNKS_WANTED, least, CHUNK_BYTES_MAX);
     if (pipelined < CHUNK_BYTES_OVER)
         pipelined = size_smaller(pipelined, CHUNK_BYTES_BATCH);
-    size_t fits = ON_THE_WAY_BYTES_MAX / (uses * WINDOW_MIN); /* many workers: shorter ones */
+    size_t fits = ON_THE_WAY_BYTES_MAX / (uses * WINDOW_MIN); /* many workers: shorter chunks */
     chunk = pipelined < chunk ? pipelined : chunk;
     return clamp(chunk, CHUNK_BYTES_LEAST, clamp(fits, CHUNK_BYTES_LEAST, CHUNK_BYTES_MAX));
 }
 
-/* Of `chunks`, of which each has so many bytes on the busiest link. */
+/* `chunks`: of the longest shard. `link_bytes`: of each on the busiest link. */
 static int choose_window(size_t chunks, size_t link_bytes, size_t on_the_way)
 {
     size_t most = clamp(chunks / CHUNKS_A_WINDOW, WINDOW_MIN, WINDOW_MAX);
@@ -149,7 +152,8 @@ static int choose_window(size_t chunks, size_t link_bytes, size_t on_the_way)
 struct shard_plan shard_plan(const struct topology *topology, size_t count,
                              const struct comm_options *options)
 {
-    /* Where servers own the parameters these travel as they are, only gradients compressed. */
+    /* If servers own the parameters, only gradients are compressed; parameters travel as
+     * float32. */
     size_t longest = longest_shard(topology, count),
            element_bytes = consistency_updates(&options->consistency)
                                ? sizeof(float)
