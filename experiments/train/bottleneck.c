@@ -53,8 +53,8 @@ static double own_starving(const struct bottleneck_rank *rank)
     return own_time(rank) - rank->data - rank->cpu;
 }
 
-/* The value below which this part of the ranks, `without` (-1: none) left out, lies; of an even
- * number the lower one in the middle. */
+/* The q-quantile of the ranks' values, without rank `without` (-1: none). For q = 0.5 and an even
+ * count: the lower of the two middle values. */
 static double quantile(const struct bottleneck_facts *facts,
                        double (*of)(const struct bottleneck_rank *), double q, int without)
 {
@@ -193,7 +193,7 @@ struct bottleneck bottleneck_of(const struct bottleneck_facts *facts)
         bottleneck.better = bottleneck.step - late;
     } else if (data > share && data >= exposed) {
         judge_loader(facts, data, &bottleneck);
-    } else if (exposed > share) { /* one worker's, too: with a server on another host */
+    } else if (exposed > share) { /* also with one worker, if its server is on another host */
         judge_averaging(facts, &bottleneck);
     }
     return bottleneck;

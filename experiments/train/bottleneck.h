@@ -26,32 +26,33 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* One worker's, in ms: medians over its steps. */
+/* One worker's medians over its steps, in ms. */
 struct bottleneck_rank {
     double step;
-    double exposed; /* the step waits for averaging, or averages itself */
-    double data;    /* it gets its batch */
-    double comm;    /* averaging, exposed or not, on whichever thread */
-    double cpu;     /* it computes on a processor: without averaging and data; NAN: not known */
+    double exposed; /* time in which the step waits for averaging or averages itself */
+    double data;    /* time to get the batch */
+    double comm;    /* averaging, exposed or not, on any thread */
+    double cpu;     /* computing on a processor, without averaging and data; NAN: not known */
 };
 
 struct bottleneck_facts {
     const struct bottleneck_rank *ranks; /* (workers) */
     size_t workers;
     const char *backend;
-    int loaders; /* threads of a rank that make batches; 0: it makes them itself */
-    int cores;   /* that a rank has for what it computes and loads; 0: not known */
-    int threads; /* of those cores, for computation */
+    int loaders; /* threads of a rank that make batches; 0: the training thread makes them */
+    int cores;   /* of a rank, for computing and loading; 0: not known */
+    int threads; /* compute threads of a rank */
     bool waits;  /* --compute paced: computes nothing, so a rank that sleeps has no work */
-    bool dedicated_servers; /* averaging goes through servers on further hosts */
+    bool dedicated_servers; /* averaging goes through servers on extra hosts */
     bool compressed;        /* gradients travel as 16 bits */
-    /* Shares of a machine's cores while its ranks waited for averaging, of the busiest machine:
-     * that were busy, and that other processes had. 0 or less: not known. */
+    /* Shares of the busiest machine's cores while its ranks waited for averaging: busy cores, and
+     * cores used by other processes. 0 or less: not known. */
     double cpu_busy, cpu_other;
-    /* A host's link each way. 0: not known, and then the model's times are not known either. */
+    /* Rate of a host's link in each direction. 0: not known; then the model's times are unknown,
+     * too. */
     double link_bits_per_s, faster_bits_per_s;
-    /* By the cost model, ms a step, all buckets: on this link, on the faster one, and with as many
-     * dedicated servers as workers. */
+    /* Times by the cost model, in ms per step for all buckets: on this link, on the faster link,
+     * and with as many dedicated servers as workers. */
     double model, model_faster, model_spread;
 };
 
@@ -71,22 +72,22 @@ extern const char *const bottleneck_names[BOTTLENECK_CAUSES];
 
 struct bottleneck {
     enum bottleneck_cause cause;
-    int rank;        /* RANK: which worker; else -1 */
-    double step;     /* ms, the slowest rank's, as the next ones */
-    double cost;     /* what the cause costs of it */
-    bool starved;    /* PROCESSORS: ranks that could compute did not run; else: cores were busy
-                        while ranks averaged */
-    int loaders;     /* LOADER: how many would help; 0: no number of them, or it is not known */
-    double better;   /* what a step would take without the cause; NAN: not known */
-    double fp16;     /* LINK, SERVER: what --compress fp16 would save; NAN: it is on */
+    int rank;      /* RANK: the worker's number; else -1 */
+    double step;   /* ms, of the slowest rank, like the times below */
+    double cost;   /* the part of `step` that the cause costs */
+    bool starved;  /* PROCESSORS: true: ranks that could compute did not run; false: cores were busy
+                      while ranks averaged */
+    int loaders;   /* LOADER: the number that would help; 0: none would, or not known */
+    double better; /* time of a step without the cause; NAN: not known */
+    double fp16;   /* LINK, SERVER: time that --compress fp16 would save; NAN: it is already on */
     double of_model; /* averaging: the model's time over the time taken; NAN: not known */
-    double too_fast; /* the same, if it is more than a link of that rate can carry: then that rate
-                        is not this link's; else 0 */
+    double too_fast; /* the same ratio, if a link of this rate cannot carry so much (--link-rate is
+                        wrong); else 0 */
 };
 
 struct bottleneck bottleneck_of(const struct bottleneck_facts *facts);
 
-/* One sentence or two, without a newline, into `text`. Returns it. */
+/* Writes one or two sentences, without a newline, to `text`. Returns `text`. */
 const char *bottleneck_describe(const struct bottleneck_facts *facts,
                                 const struct bottleneck *bottleneck, char *text, size_t size);
 

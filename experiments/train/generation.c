@@ -56,8 +56,8 @@ void generation_shared(struct trainer *t)
     struct generation *g = t->generation;
     if (!g)
         return;
-    /* The others have done one step more, in which this worker's gradient is, and it lacked only
-     * the answer. */
+    /* The other workers did one more step. It contains this worker's gradient; only the answer was
+     * lost. */
     if (g->weights && g->start.step == g->own.step + 1)
         g->own_images += (uint64_t)t->config->batch;
     g->shared = true;
@@ -107,7 +107,7 @@ void generation_end(struct trainer *t)
 {
     struct generation *g = t->generation;
     g->watch(g->member, NULL, NULL);
-    /* Without memory it has no weights to go on with, as a newcomer. */
+    /* Without memory the worker keeps no weights and continues like a newcomer. */
     if (g->shared && keep(t) != STATUS_OK) {
         free(g->weights);
         g->weights = NULL;
@@ -132,7 +132,7 @@ bool generation_owes(const struct trainer *t)
 
 /* -------- who joins or leaves ----------------------------------------------------------------- */
 
-/* The step after which this worker knows that the generation should end. */
+/* The step after which, as far as this worker knows, the generation should end. */
 static uint64_t wanted(const struct generation *g)
 {
     uint64_t joins = g->asked_until(g->member), leaves = stop_requested() ? 0 : g->leave_after;

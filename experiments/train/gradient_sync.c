@@ -1,6 +1,5 @@
-/* The gradients of a step: servers that update, buckets and when they start, a step that only
- * waits.
- */
+/* The gradients of a step: servers that update, buckets and their starts, and a step that only
+ * waits. */
 #include "experiments/train/gradient_sync.h"
 
 #include <math.h>
@@ -26,7 +25,7 @@ static float *array_of(void *context, size_t bucket, size_t array)
     return state + (array - COMM_STATES) * updater->count + first;
 }
 
-/* In the step of the worker that pushed. */
+/* Applies a push. `step` is the step of the worker that pushed. */
 static void apply(void *context, size_t bucket, struct chunk span, uint64_t step)
 {
     struct updater *updater = context;
@@ -37,9 +36,10 @@ static void apply(void *context, size_t bucket, struct chunk span, uint64_t step
 }
 
 /*
- * Of the rate, where so many updates with a part of the gradient each stand for one with all of
- * it. SGD's step is in proportion to the gradient. Adadelta's is not: it is as long for each part.
- * Adagrad divides by the root of the sum of squares, which is 1/updates of what it would be.
+ * Learning-rate factor if `updates` partial updates replace one full update. Each partial update
+ * has 1/updates of the gradient. SGD's step is proportional to the gradient. Adadelta's is not:
+ * each partial step is as long as a full one. Adagrad divides by the root of the sum of squares,
+ * and this sum is 1/updates of the full one.
  */
 static float factor_of(enum optimizer_kind kind, size_t updates)
 {
@@ -57,7 +57,7 @@ enum status updater_open(struct updater *updater, const struct updater_options *
 {
     enum status status = STATUS_OK;
     struct optimizer_parameters parameters = options->optimizer;
-    parameters.weight_decay /= (float)options->updates; /* it comes with every update */
+    parameters.weight_decay /= (float)options->updates; /* every update adds it */
     const struct device_options device = {.kind = DEVICE_CPU, .threads = 1, .gpu = -1};
     size_t count = options->count, states = 0;
     *updater = (struct updater){
@@ -158,14 +158,14 @@ enum status gradient_sync_open(struct gradient_sync *sync, const struct gradient
             comm.bucket_counts_max = sync->counts[b];
     }
     TRY(comm_open(&sync->comm, options->world, options->backend, &comm));
-    const struct bucket *last = &sync->buckets[0]; /* complete first, it ends the arena */
+    const struct bucket *last = &sync->buckets[0]; /* complete first; it ends the arena */
     const struct comm_layout layout = {
         .memory = sync->model.gradients,
         .memory_count = last->first + last->count,
         .counts = sync->counts,
         .buckets = sync->count,
         .scale = options->scale,
-        .overlap = sync->count > 1, /* with one, nothing is left to compute meanwhile */
+        .overlap = sync->count > 1, /* with one bucket, no computation is left to overlap with */
         .order = sync->order,
     };
     TRY(comm_plan(sync->comm, &layout));
@@ -214,13 +214,13 @@ static void begin_optimizer(void)
     range_begin("optimizer", &(struct range_about){.kind = RANGE_OPTIMIZER});
 }
 
-/* Buckets are complete that begin at `first` or beyond. */
+/* A bucket is complete if it begins at `first` or later. */
 static bool next_is_complete(const struct gradient_sync *sync, size_t first)
 {
     return sync->started < sync->count && first <= sync->buckets[sync->started].first;
 }
 
-/* Those that are complete together go on their way together. */
+/* Buckets that are complete together are sent together. */
 void gradient_sync_start(void *context, size_t first, size_t count)
 {
     struct gradient_sync *sync = context;
@@ -282,7 +282,7 @@ void gradient_sync_need(void *context, size_t first, size_t count)
     }
 }
 
-/* They have come in the place of the gradients. */
+/* The parameters have arrived in the place of the gradients. */
 static void take_parameters(struct gradient_sync *sync, const struct bucket *bucket)
 {
     sync->device->ops->copy(sync->device, sync->model.parameters + bucket->first,
@@ -326,8 +326,9 @@ out:
 
 enum pass { FORWARD, BACKWARD };
 
-/* Waits for the time of a layer's pass, which needs its parameters, or makes its gradient final,
- * part by part. *deadline_ns: when what was before it had ended, and when it has. */
+/* Waits for the time of a layer's pass, part by part. A forward part first needs its parameters. A
+ * backward part makes its gradient final. *deadline_ns: the end of the previous pass before the
+ * call, the end of this pass after it. */
 static void pace_layer(struct gradient_sync *sync, const struct net_layer *layer, enum pass pass,
                        double pass_ns, double *deadline_ns)
 {
@@ -343,7 +344,8 @@ static void pace_layer(struct gradient_sync *sync, const struct net_layer *layer
         blocked_ns = sync->exposed.ns;
         if (pass == BACKWARD && layer->count > 0)
             gradient_sync_start(sync, layer->first + first, end - first);
-        *deadline_ns += (double)(sync->exposed.ns - blocked_ns); /* no computing meanwhile */
+        *deadline_ns +=
+            (double)(sync->exposed.ns - blocked_ns); /* starting buckets is not computing */
         end = first;
     }
     range_end();

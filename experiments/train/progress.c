@@ -10,7 +10,7 @@
 
 #define REDRAW_INTERVAL_NS (100 * NS_PER_MS)
 
-/* Half of the weight of the smoothed rate lies on the last few redraws. */
+/* Half of the smoothed rate's weight is on the last few redraws. */
 static const double newest_weight = 0.2;
 
 enum { LINE_BYTES = 160, COLUMNS_DEFAULT = 80 };
@@ -52,7 +52,7 @@ void progress_format(const struct progress_view *view, char *line, size_t size)
         format_thousands(rate, sizeof rate, view->images_per_s);
     if (view->eta_s >= 0 && view->eta_s < 1e9)
         format_duration(eta, sizeof eta, view->eta_s);
-    /* As wide as it will become, so that what follows does not move. */
+    /* Pads the step to its final width, so that the text after it does not move. */
     int width = snprintf(steps, sizeof steps, "%" PRIu64, view->steps_per_epoch);
     if (isfinite(view->loss))
         snprintf(loss, sizeof loss, "  loss %.4f", view->loss);
@@ -73,16 +73,17 @@ static void draw(struct progress *progress, const struct progress_view *view)
 {
     char line[LINE_BYTES];
     progress_format(view, line, sizeof line);
-    /* A line that wraps could not be overwritten by the next one. */
+    /* A wrapped line could not be overwritten by the next line. */
     size_t columns = terminal_columns(progress->options.stream);
     if (strlen(line) >= columns)
         line[columns - 1] = '\0';
-    fprintf(progress->options.stream, "\r%s\033[K", line); /* then erase what was longer before */
+    fprintf(progress->options.stream, "\r%s\033[K",
+            line); /* then erase the end of a longer old line */
     fflush(progress->options.stream);
     progress->drawn = true;
 }
 
-/* Takes the rate over the steps since the last mark into the smoothed one. */
+/* Adds the rate since the last mark to the smoothed rate. */
 static void mark(struct progress *progress, int64_t now_ns, uint64_t steps_done)
 {
     if (progress->marked_at_ns && steps_done > progress->marked_step) {
