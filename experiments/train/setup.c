@@ -14,14 +14,14 @@
 
 /* -------- the data ---------------------------------------------------------------------------- */
 
-/* net_expect for every size, up to the net's `batch_max`, that batches of an epoch have, of both
- * splits: what a device has to say against one, it says now, on all ranks at the same point. */
+/* Calls net_expect for every batch size up to `batch_max` that an epoch has, in both splits. A
+ * device that cannot take a size fails here, at the same point on all ranks. */
 static enum status expect_batches(const struct batches *batches, struct net *net, size_t batch_max)
 {
     enum status status = STATUS_OK;
     for (int split = 0; split < BATCHES_SPLITS; split++) {
         const struct sampler *sampler = &batches->samplers[split];
-        size_t ends[] = {0, sampler->steps - 1}; /* those between are as the first */
+        size_t ends[] = {0, sampler->steps - 1}; /* the batches between are like the first */
         for (size_t i = 0; sampler->steps > 0 && i < sizeof ends / sizeof *ends; i++) {
             size_t count = sampler_count(sampler, ends[i]);
             if (count > 0 && count <= batch_max)
@@ -100,7 +100,7 @@ out:
     return status;
 }
 
-/* Paced, data are loaded only where they are named. */
+/* A paced run loads data only if --data is given. */
 enum status train_check_data(const struct config *config)
 {
     bool makes = config->train.data_threads > 0 || augments(&config->train.augmentation);
@@ -112,12 +112,14 @@ enum status train_check_data(const struct config *config)
                   config->train.data_threads > 0 ? "data-threads" : "augment",
                   config->train.compute);
     else
-        log_error("no data set was named: give --data DIR (or set PSRING_DATA), a folder with the "
-                  "four files of MNIST; experiments/get_mnist.sh fetches them and prints it");
+        log_error(
+            "no data set was named: give --data DIR (or set PSRING_DATA), a folder with the four "
+            "files of MNIST; experiments/get_mnist.sh downloads them and prints the folder");
     return STATUS_USAGE;
 }
 
-/* Needs no other rank. Sets the steps of an epoch and of the run, and how the rate changes. */
+/* Needs no other rank. Sets the steps per epoch, the steps of the run and the learning-rate
+ * schedule. */
 static enum status trainer_open_data(struct trainer *t)
 {
     enum status status = STATUS_OK;
@@ -172,7 +174,7 @@ static enum status open_device(struct trainer *t)
     t->threads = config_threads(config, t->world);
     config_device_options(config, &device);
     device.threads = t->threads;
-    if (t->is_server) /* sums what comes over the network, on the CPU */
+    if (t->is_server) /* a server sums received data on the CPU */
         device.kind = DEVICE_CPU;
     return device_open(&t->device, &device);
 }
@@ -203,8 +205,8 @@ out:
     return status;
 }
 
-/* What a paced run exchanges: of real size, of no meaning, another number at every rank and place.
- */
+/* Fills the gradients of a paced run. They have real size but no meaning; values differ between
+ * ranks and places. */
 static enum status fill_paced_gradients(struct trainer *t)
 {
     size_t count = net_parameter_count(t->net);
@@ -225,17 +227,16 @@ static enum status prepare_checkpoint(struct trainer *t)
     if (t->config->train.resume)
         TRY(train_load(t));
     else if (others > 0)
-        log_warn(
-            "--checkpoint %s: an earlier run's checkpoints are there; this run starts anew and "
-            "will replace them (--resume goes on from them)",
-            t->config->train.checkpoint);
+        log_warn("--checkpoint %s: the folder has checkpoints of an earlier run; this run starts "
+                 "from the beginning and will replace them (--resume continues from them)",
+                 t->config->train.checkpoint);
 out:
     return status;
 }
 
 /* -------- the whole -------------------------------------------------------------------------- */
 
-/* Everything that needs no other rank. */
+/* Opens everything that needs no other rank. */
 static enum status open_local(struct trainer *t)
 {
     enum status status = STATUS_OK;
@@ -302,7 +303,7 @@ static enum status open_exchange(struct trainer *t)
             .scale = 1.0f / (float)t->workers,
             .bucket_bytes = (size_t)(t->config->bucket_mb * 1048576),
             .whole_tensors = optimizer_needs_whole_tensors(t->config->learning.optimizer),
-            /* A step that fails must not be done in part: see generation.h. */
+            /* In an elastic job a failed step must not be applied in part: see generation.h. */
             .may_defer = !t->backend->single_process && !t->generation &&
                          device_memory_is_host(t->device)}));
     if (t->sync.defers)
@@ -311,17 +312,17 @@ out:
     return status;
 }
 
-/* How far a rank has come by itself: whether it could open all, what it computes with, and the sum
- * of its data. */
+/* A rank's result of opening: its status, its device, and the sum of its data. */
 struct opened {
     int32_t status;
     char device[DEVICE_TEXT_BYTES];
-    struct lr_schedule lr; /* rank 0's, for servers: they know no data set, and so no last step */
+    struct lr_schedule
+        lr; /* rank 0's, for servers, which have no data set and so do not know the last step */
     char data_sha256[SHA256_HEX_SIZE];
 };
 
-/* What rank 0 cannot open others cannot either, as a rule: all end as it does. In an elastic job it
- * ends alone, and they meet again without it. */
+/* If rank 0 cannot open something, the other ranks usually cannot either: all end with its status.
+ * In an elastic job rank 0 ends alone, and the other workers meet again without it. */
 static enum status check_opened(const struct trainer *t, enum status own, enum status first)
 {
     if (own != STATUS_OK || first == STATUS_OK)
@@ -329,7 +330,7 @@ static enum status check_opened(const struct trainer *t, enum status own, enum s
     return t->generation ? STATUS_TRANSPORT : first;
 }
 
-/* Every rank draws its part of one shuffled set. */
+/* All workers need the same data: each draws its part of one shuffled set. */
 static enum status check_data(const struct trainer *t, const char *own, const char *first)
 {
     if (t->is_server || strcmp(own, first) == 0)
@@ -338,21 +339,22 @@ static enum status check_data(const struct trainer *t, const char *own, const ch
         return FAIL(STATUS_USAGE,
                     "--data is given to rank %d and not to rank %d; give it to all or to none",
                     own[0] ? t->world->rank : 0, own[0] ? 0 : t->world->rank);
-    return FAIL(
-        STATUS_INPUT,
-        "--data %s: rank %d has other files there than rank 0 has in its folder; copy those "
-        "of one to all hosts, or name the right folder",
-        t->config->data, t->world->rank);
+    return FAIL(STATUS_INPUT,
+                "--data %s: rank %d has other files there than rank 0; copy the files of one rank "
+                "to all hosts, or name the right folder",
+                t->config->data, t->world->rank);
 }
 
-/* Each GPU chooses its convolutions by itself. */
+/* Warns about a difference: each GPU chooses its own convolutions. */
 static void compare_devices(const struct trainer *t, const char *own, const char *first)
 {
     if (!t->is_server && strcmp(own, first) != 0)
-        log_warn("this worker's device is %s, worker 0's %s, as in result rows", own, first);
+        log_warn(
+            "this worker's device is %s, but worker 0's is %s; result rows name worker 0's device",
+            own, first);
 }
 
-/* Before other threads wait for messages: what they do shall be whole in it. */
+/* Call before other threads wait for messages, so that the timeline has all that they do. */
 static enum status open_timeline(struct trainer *t)
 {
     const struct config *config = t->config;
@@ -381,8 +383,8 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     else
         stop_init(&t->stop, config->train.checkpoint != NULL);
 
-    /* All open at the same time. What several cannot open rank 0 alone says, but in an elastic job,
-     * where each ends by itself. */
+    /* All ranks open at the same time. If several fail, only rank 0 logs the error. In an elastic
+     * job each rank logs its own error and ends alone. */
     if (world->rank != 0)
         log_hold();
     struct opened own = {.status = open_local(t)};
@@ -413,7 +415,7 @@ void trainer_close(struct trainer *t)
         generation_end(t);
     gradient_sync_close(&t->sync);
     updater_close(&t->updater);
-    train_report_close(t); /* its thread tells the timeline */
+    train_report_close(t); /* its thread adds ranges to the timeline */
     if (t->timeline)
         t->config->recorder->close(&t->timeline);
     loss_queue_close(&t->losses);

@@ -1,6 +1,6 @@
 /*
- * What goes with a training step (train.c): what it took, losses that the device still has to
- * compute, a worker that computes longer; and the steps of --compute paced and --virtual-workers.
+ * Parts of a training step (train.c): its times, losses that the device still has to compute, a
+ * worker that computes longer. Also the steps of --compute paced and --virtual-workers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "experiments/train/gradient_sync.h"
 #include "experiments/train/trainer.h"
 
-/* -------- what it took ------------------------------------------------------------------------ */
+/* -------- its times --------------------------------------------------------------------------- */
 
 enum status step_begin(struct trainer *t)
 {
@@ -33,11 +33,13 @@ enum status step_begin(struct trainer *t)
     }
     activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_COMPUTE, t->step, 0);
 
-    /* The data are those of this step; an elastic job counts them anew in each generation. */
+    /* The data must be those of this step. An elastic job restarts this count in each
+     * generation. */
     CHECK(!t->dataset || t->generation ||
           batches_next_step(&t->batches) ==
               t->step - trainer_epoch_begin(t, trainer_epoch(t, t->step)));
-    t->step_images = trainer_step_images(t); /* as a rule */
+    t->step_images =
+        trainer_step_images(t); /* default; train_step_real and train_step_virtual may change it */
 out:
     return status;
 }
@@ -141,7 +143,7 @@ void straggler_begin(struct straggler *straggler)
 void straggler_delay(struct straggler *straggler, struct device *device, int64_t blocked_ns,
                      bool last)
 {
-    device_sync(device); /* whatever it fails with, the step finds out */
+    device_sync(device); /* the step finds an error later */
     int64_t now_ns = clock_now_ns();
     int64_t computed_ns = now_ns - straggler->since_ns - (blocked_ns - straggler->blocked_ns);
     straggler->computed_ns += computed_ns;
@@ -155,8 +157,8 @@ void straggler_delay(struct straggler *straggler, struct device *device, int64_t
 
 /* -------- a step that only waits -------------------------------------------------------------- */
 
-/* Images are loaded, for nothing but the time, where there are any; gradients are trainer_open's.
- */
+/* Loads a batch, if there is a data set, only for its cost. trainer_open filled the gradients
+ * once. */
 enum status train_step_paced(struct trainer *t, struct net_loss *loss)
 {
     (void)loss;
@@ -168,9 +170,9 @@ enum status train_step_paced(struct trainer *t, struct net_loss *loss)
 /* -------- a step of virtual workers ----------------------------------------------------------- */
 
 /*
- * One process that plays all workers in turn: what the distributed runs must equal to the bit, with
- * --reduce-order ring. Each worker has its slice of the batch and its stream of dropout; their
- * gradients are kept apart and then added in the order in which the ring would have added them.
+ * One process that plays all workers in turn. With --reduce-order ring, distributed runs must equal
+ * it to the bit. Each worker has its slice of the batch and its own dropout stream. The workers'
+ * gradients are kept separate and then added in the ring's order.
  */
 
 enum status train_virtual_open(struct trainer *t)

@@ -17,13 +17,13 @@ static volatile sig_atomic_t requested;
 static volatile int64_t requested_ns;
 static struct stop *current;
 
-/* A scheduler may signal every process, and a launcher pass on what it has got: the same request
- * then comes twice, one shortly after the other. */
+/* A scheduler may signal every process, and a launcher may pass on its own signal. The same request
+ * then comes twice within a short time. */
 static void on_signal(int number)
 {
     if (requested && clock_now_ns() - requested_ns < STOP_TWICE_MS * NS_PER_MS)
         return;
-    if (requested) { /* it comes again: as if this handler had never been there */
+    if (requested) { /* a second request: act as if this handler did not exist */
         for (int i = 0; i < STOP_SIGNALS; i++)
             sigaction(numbers[i], &current->before[i], NULL);
         raise(number);
@@ -35,9 +35,9 @@ static void on_signal(int number)
 
 static void on_useless_signal(int number)
 {
-    static const char text[] =
-        "\npsring: warning: SIGUSR1: nothing can be saved, training goes on; "
-        "start it with --checkpoint DIR\n";
+    static const char text[] = "\n"
+                               "psring: warning: SIGUSR1: nothing can be saved without "
+                               "--checkpoint DIR; training continues\n";
     ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
     (void)written;
     (void)number;
@@ -57,8 +57,8 @@ void stop_init(struct stop *stop, bool saves)
     }
 }
 
-/* A request that has been met may still come once more, or come late to a worker that others have
- * made stop: it must not spoil the exit code. */
+/* A fulfilled request may come again, or may come late to a worker that has already stopped with
+ * the other workers. It must not change the exit code. */
 void stop_fini(struct stop *stop)
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -66,7 +66,7 @@ void stop_fini(struct stop *stop)
         sigaction(numbers[i], requested || stop->agreed ? &ignore : &stop->before[i], NULL);
 }
 
-/* After how many steps the ranks ask each other again, if each takes `step_ns`. */
+/* The number of steps until the ranks ask each other again, if a step takes `step_ns`. */
 static uint64_t steps_until(double step_ns)
 {
     double steps = (double)STOP_INTERVAL_MS * (double)NS_PER_MS / (step_ns > 1 ? step_ns : 1);
@@ -82,7 +82,7 @@ enum status stop_ask(struct stop *stop, struct world *world, const struct group 
     *largest = -INFINITY;
     if (step < stop->next_step)
         return STATUS_OK;
-    /* The first time, how long a step takes is not known: asks again after the next one. */
+    /* The first time, the duration of a step is not known: ask again after the next step. */
     double step_ns = (double)STOP_INTERVAL_MS * (double)NS_PER_MS;
     if (stop->asked_ns > 0)
         step_ns = (double)(now_ns - stop->asked_ns) / (double)(step - stop->asked_step);

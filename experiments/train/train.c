@@ -17,7 +17,7 @@ static void log_diverged(const struct trainer *t, const char *of, uint64_t step)
               of, (unsigned long long)step, t->lr.peak);
 }
 
-/* Of the steps of the interval whose loss is known. */
+/* The mean loss over those steps of the interval whose loss is known. */
 static double mean_loss(const struct trainer *t)
 {
     const struct interval *i = &t->report.interval;
@@ -27,8 +27,8 @@ static double mean_loss(const struct trainer *t)
 
 /* -------- one step ---------------------------------------------------------------------------- */
 
-/* Hook of the backward pass, whose gradients are final in the range. It delays a straggler, once a
- * range; the first layer's range is the last. */
+/* Hook of the backward pass. The gradients of the range are final. A straggler is delayed here,
+ * once per range. The first layer's range comes last. */
 static void start_buckets(void *context, size_t first, size_t count)
 {
     struct trainer *t = context;
@@ -37,17 +37,17 @@ static void start_buckets(void *context, size_t first, size_t count)
     gradient_sync_start(&t->sync, first, count);
 }
 
-/* What is asked of the device for one step. */
+/* The context of enqueue_step. */
 struct enqueue_context {
     struct trainer *trainer;
-    struct net_loss *loss; /* NULL: it is read later, from the queue */
+    struct net_loss *loss; /* NULL: the loss is read later, from the queue */
 };
 
 /*
- * Forward, backward, average, update. Nothing is uploaded here and, where no other process takes
- * part, nothing waited for. A device may therefore record it and repeat it without calling it
- * again. It may also call it once more for the same step, after a recording that failed, so what a
- * step leaves on the host is reset here.
+ * Forward, backward, average, update. This function uploads nothing. Without other processes it
+ * also waits for nothing. A device may therefore record it and repeat the record without a call.
+ * After a failed recording the device calls it again for the same step. Host state of a step is
+ * therefore reset here.
  */
 static enum status enqueue_step(void *context)
 {
@@ -73,12 +73,12 @@ out:
     return status;
 }
 
-/* A step in which this worker has no image: its part of the sum is zero. */
+/* A step in which this worker has no image: it adds zeros to the sum. */
 static enum status contribute_zero_gradient(struct trainer *t)
 {
     enum status status = STATUS_OK;
     size_t count = net_parameter_count(t->net);
-    TRY(gradient_sync_finish(&t->sync)); /* what the step before has deferred to a forward pass */
+    TRY(gradient_sync_finish(&t->sync)); /* the previous step deferred it to a forward pass */
     gradient_sync_begin(&t->sync);
     memset(t->host, 0, count * sizeof *t->host);
     device_upload(t->device, net_gradients(t->net), t->host, count * sizeof *t->host);
@@ -89,8 +89,8 @@ out:
     return status;
 }
 
-/* A device that is behind the host gets the step's number and rate together with the batch, in one
- * upload, before a recording. Its loss is read when it has done the step. */
+/* A step on a device that runs behind the host. The step's number and rate are uploaded together
+ * with the batch, before a recording. The loss is read when the device has done the step. */
 static enum status step_ahead(struct trainer *t, bool whole, struct net_loss *loss)
 {
     enum status status = STATUS_OK;
@@ -119,7 +119,8 @@ enum status train_step_real(struct trainer *t, struct net_loss *loss)
 }
 
 /* One step on this rank's share of the data, with the times of its parts. With `finishes` the
- * weights are complete after it; else what the next step waits for counts as that step's. */
+ * weights are complete afterwards. Otherwise the next step waits for deferred buckets, and this
+ * wait counts for the next step. */
 static enum status step(struct trainer *t, bool finishes)
 {
     enum status status = STATUS_OK;
@@ -132,11 +133,11 @@ static enum status step(struct trainer *t, bool finishes)
     TRY(status);
     train_go_on(t);
 
-    /* Averaging spreads a NaN to all ranks within a step: it is enough that one looks. */
+    /* Averaging spreads a NaN to all ranks within a step, so one rank's check is enough. */
     if (trainer_rank(t) == 0 && !isfinite(loss.loss_sum)) {
         progress_clear(&t->report.progress);
         log_diverged(t, "", t->step - loss_queue_length(&t->losses));
-        TRY(gradient_sync_finish(&t->sync)); /* the others' buckets need this rank's */
+        TRY(gradient_sync_finish(&t->sync)); /* the other ranks' buckets need this rank */
         status = STATUS_DIVERGED;
         goto out;
     }
@@ -147,10 +148,10 @@ out:
     return status;
 }
 
-/* -------- where workers report, test, save and stop ------------------------------------------- */
+/* -------- reports, tests, checkpoints and stops ----------------------------------------------- */
 
-/* Waits for the steps that the device has not done; the interval then holds all their losses. The
- * device's usage is read here, before a test adds to it. */
+/* Waits until the device has done all steps. The interval then holds all losses. Also reads the
+ * device's usage, before a test adds to it. */
 static enum status drain_losses(struct trainer *t)
 {
     enum status status = STATUS_OK;
@@ -194,11 +195,12 @@ out:
 static enum status stop_saved(struct trainer *t, int number)
 {
     enum status status = STATUS_OK;
-    /* Nobody ends before it is saved: at an exit code other than 0 launchers kill all the rest. */
+    /* No rank may end before the save: if a rank exits with a code other than 0, launchers kill all
+     * other ranks. */
     TRY(comm_barrier(t->sync.comm));
     TRY(comm_finish(t->sync.comm));
     if (trainer_rank(t) == 0) {
-        printf("stopped by %s after step %llu of %llu; to go on, start it again with --resume\n",
+        printf("stopped by %s after step %llu of %llu; to continue, start it again with --resume\n",
                stop_signal_name(number), (unsigned long long)t->step,
                (unsigned long long)t->total_steps);
         fflush(stdout);
@@ -219,14 +221,14 @@ out:
     return status;
 }
 
-/* Which of the permutations that the seed gives an epoch goes through: all workers the same, of
- * which each takes its share; or, unsharded, each another one, whatever their number. */
+/* Number of the epoch's permutation, drawn from the seed. Sharded: the same on all workers, and
+ * each takes its share. --no-shard: one per worker, independent of the number of workers. */
 static uint64_t permutation_of(const struct trainer *t, uint64_t epoch)
 {
     return t->config->train.no_shard ? sampler_own_epoch(epoch, trainer_rank(t)) : epoch;
 }
 
-/* Somebody joins or leaves: this generation ends, after the same step for all. */
+/* A worker joins or leaves: this generation ends after the same step on all workers. */
 static enum status change_workers(struct trainer *t)
 {
     enum status status = STATUS_OK;
@@ -248,7 +250,7 @@ static uint64_t next_multiple(uint64_t step, uint64_t steps, uint64_t end)
     return next < end ? next : end;
 }
 
-/* Epoch `index`, from t->step on. */
+/* Starts the batches of epoch `index` at t->step. */
 static void start_batches(struct trainer *t, uint64_t index)
 {
     if (t->generation && t->dataset)
@@ -258,15 +260,15 @@ static void start_batches(struct trainer *t, uint64_t index)
                             (size_t)(t->step - trainer_epoch_begin(t, index)));
 }
 
-/* Whether workers that are in no common step, and so stop where all meet, do so at the end of an
- * epoch only. */
+/* Whether a signal takes effect only at the end of an epoch. With servers that update, workers
+ * share no step and stop where all of them meet. */
 static bool meets_late(const struct trainer *t)
 {
     return t->config->train.checkpoint && !train_all_at_step(t, UINT64_MAX) &&
            t->config->train.log_steps == 0 && t->config->train.checkpoint_steps == 0;
 }
 
-/* The worker that got the signal is the only one to know until then. */
+/* Logs when the run will stop. Until then only the worker that got the signal knows about it. */
 static void log_stop_step(struct trainer *t, uint64_t end)
 {
     int number = stop_signal();
@@ -279,8 +281,8 @@ static void log_stop_step(struct trainer *t, uint64_t end)
              meets_late(t) ? "; with --log-steps N they would meet sooner" : "");
 }
 
-/* From t->step to `end`, where all workers report; *number: for which signal they stop there, or
- * before. All end earlier where somebody joins or leaves. */
+/* Runs the steps from t->step to `end`, where all workers report. *number: the signal because of
+ * which they stop at `end` or earlier. All workers also end earlier if a worker joins or leaves. */
 static enum status steps(struct trainer *t, uint64_t end, int *number)
 {
     enum status status = STATUS_OK;
@@ -301,7 +303,7 @@ out:
     return status;
 }
 
-/* The training ends at the first test that reaches --target-accuracy. */
+/* Tests and reports. Training ends at the first test that reaches --target-accuracy. */
 static enum status test_and_report(struct trainer *t, struct test_result *test)
 {
     enum status status = STATUS_OK;
@@ -312,7 +314,8 @@ static enum status test_and_report(struct trainer *t, struct test_result *test)
     if (!t->config->train.paced && !isfinite(test->loss)) {
         if (trainer_rank(t) == 0)
             log_diverged(t, "the test after ", t->step);
-        /* The first rank that returns a failure ends all: rank 0 must have said why. */
+        /* The first rank that returns a failure ends all ranks, so rank 0 must log the reason
+         * first. */
         TRY(comm_barrier(t->sync.comm));
         return STATUS_DIVERGED;
     }
@@ -332,7 +335,7 @@ out:
     return status;
 }
 
-/* From t->step to the end of its epoch, or of the run. */
+/* Runs from t->step to the end of its epoch or of the run. */
 static enum status epoch(struct trainer *t, struct test_result *test)
 {
     enum status status = STATUS_OK;
@@ -386,10 +389,10 @@ static enum status train_loop(struct trainer *t)
     generation_shared(t);
     train_report_start(t);
     if (trainer_rank(t) == 0 && meets_late(t))
-        log_warn("--checkpoint: after a signal it is saved where all workers meet, which they do "
-                 "only every %llu steps, at the end of an epoch; add --log-steps N to save sooner",
+        log_warn("--checkpoint: after a signal the run is saved where all workers meet: only every "
+                 "%llu steps, at the end of an epoch; add --log-steps N to save sooner",
                  (unsigned long long)t->steps_per_epoch);
-    /* Nothing left to do; or perhaps what was asked for has been reached. */
+    /* No step may be left, or the target accuracy may already be reached: test first. */
     if (generation_owes(t))
         TRY(close_epoch(t, &test));
     else if (t->step >= t->total_steps || (t->step > 0 && t->config->train.target_accuracy > 0))
@@ -409,7 +412,8 @@ enum status train_generation(struct config *config, struct world *world,
     struct trainer trainer;
     TRY(trainer_open(&trainer, config, world, generation));
     status = trainer.is_server ? comm_serve(trainer.sync.comm) : train_loop(&trainer);
-    batches_pause(&trainer.batches); /* these two tell a timeline nothing more */
+    batches_pause(
+        &trainer.batches); /* stops loaders and watch, so that the timeline gets no more ranges */
     usage_watch_free(&trainer.report.usage_watch);
     if (trainer.timeline && (status == STATUS_OK || status == STATUS_STOPPED)) {
         const struct report *report = &trainer.report;

@@ -11,22 +11,23 @@
 #include "experiments/config/config.h"
 
 /*
- * Trains as `config` says; every rank of `world` calls it, dedicated servers included. Rank 0
- * reports: a progress line on a terminal, else a line per epoch on stdout; then accuracy, the
- * weights' SHA-256 (checked to be the same on all workers) and the median times. An error has been
- * logged by one rank. STATUS_USAGE is met by all ranks alike; after any other error the other ranks
- * must be ended (world_abort), because they wait. STATUS_DIVERGED if the loss leaves the finite
- * numbers. STATUS_STOPPED, on all ranks, if a signal has ended the run early and its state is saved
- * (stop.h).
+ * Trains as `config` says. Every rank of `world` calls it, including dedicated servers. Rank 0
+ * reports a progress line on a terminal and a line per epoch on stdout. At the end it reports the
+ * accuracy, the weights' SHA-256 (checked to be the same on all workers) and the median times.
+ * Errors: one rank has logged the error. All ranks return STATUS_USAGE together. After any other
+ * error the caller must end the other ranks (world_abort), because they wait. STATUS_DIVERGED if
+ * the loss is not finite. STATUS_STOPPED, on all ranks, if a signal ended the run early and its
+ * state is saved (stop.h).
  */
 enum status train_run(struct config *config, struct world *world);
 
-/* That images have a folder where the run needs them. Needs no world. STATUS_USAGE: logged. */
+/* Checks that a folder of images is given if the run needs one. Needs no world. STATUS_USAGE:
+ * logged. */
 enum status train_check_data(const struct config *config);
 
 /*
- * What records a timeline for the trainer (--timeline): config->recorder, which is
- * experiments/trace where this build has it. `open` and `write` are collective over the world.
+ * Records a timeline for the trainer (--timeline). config->recorder points to it; experiments/trace
+ * implements it if the build has that satellite. `open` and `write` are collective over the world.
  * Their errors are logged.
  */
 struct timeline;
@@ -34,17 +35,18 @@ struct bottleneck_facts;
 
 struct timeline_options {
     const char *file;                /* on rank 0; borrowed */
-    uint64_t first_step, end_step;   /* of this run, from 0: from the one to before the other */
+    uint64_t first_step, end_step;   /* steps of this run, from 0; `end_step` is excluded */
     const struct topology *topology; /* borrowed */
-    bool in_step;                    /* all workers are in one step, or wait for it */
+    bool in_step;                    /* all workers take each step together */
 };
 
 struct timeline_recorder {
-    /* Between steps. Empties the file, measures clocks, begins to record. */
+    /* Call between steps. Empties the file, measures clocks, starts recording. */
     enum status (*open)(struct timeline **timeline, struct world *world,
                         const struct timeline_options *options);
-    /* Once no other thread tells of ranges. Rank 0 writes the file, and says of what there was no
-     * room for. `facts` are those of the run's bottleneck, on rank 0, or NULL. */
+    /* Call when no other thread adds ranges. Rank 0 writes the file and warns about events that
+     * were dropped because buffers were full. `facts`, on rank 0, are those of the run's
+     * bottleneck, or NULL. */
     enum status (*write)(struct timeline *timeline, const struct bottleneck_facts *facts);
     /* Ends the recording. Sets *timeline, which may be NULL, to NULL. */
     void (*close)(struct timeline **timeline);
@@ -52,8 +54,8 @@ struct timeline_recorder {
 
 struct generation;
 
-/* The same for one generation of an elastic job: see generation.h. STATUS_STOPPED: somebody joins
- * or leaves, and training goes on in the next one. */
+/* Like train_run, for one generation of an elastic job: see generation.h. STATUS_STOPPED: a worker
+ * joins or leaves, and training continues in the next generation. */
 enum status train_generation(struct config *config, struct world *world,
                              struct generation *generation);
 

@@ -1,4 +1,4 @@
-/* The bottleneck of a training: what its ranks have measured, compared with the model of cost. */
+/* The bottleneck of a training run: compares the ranks' measured times with the cost model. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 /* -------- the model of cost ------------------------------------------------------------------- */
 
-/* ms a step on links of that rate, for the bytes of all buckets, one after the other. */
+/* Time per step in ms on links of this rate, for all buckets one after the other. */
 static double model_ms(const struct trainer *t, const struct topology *topology, const int *hosts,
                        double bits_per_s)
 {
@@ -26,7 +26,7 @@ static double model_ms(const struct trainer *t, const struct topology *topology,
     return isfinite(ms) ? ms : 0;
 }
 
-/* The next faster kind of link that is worth it. */
+/* The next common link rate that is at least twice as fast. */
 static double faster(double bits_per_s)
 {
     static const double rates[] = {1e9, 10e9, 25e9, 100e9, 400e9};
@@ -59,13 +59,13 @@ static void ask_model(const struct trainer *t, struct bottleneck_facts *facts)
 
 /* -------- processors -------------------------------------------------------------------------- */
 
-/* A worker's processor times in seconds. Times of a machine are those of all its cores together; 0
- * if another rank watches the machine, or if too little passed. */
+/* A worker's processor times in seconds. A machine's times are the sums over its cores. They are 0
+ * if another rank watches the machine or if too little time passed. */
 struct cpu_use {
-    double waits_s, busy_s;      /* while steps waited for averaging; of these, busy */
-    double steps_s, processes_s; /* in steps; of these, processes ran */
+    double waits_s, busy_s;      /* while steps waited for averaging; busy part of it */
+    double steps_s, processes_s; /* in steps; part in which processes ran */
     double own_s;                /* of this process, in steps */
-    int64_t machine, ranks;      /* whose number; how many ranks share its cores */
+    int64_t machine, ranks;      /* machine number; ranks that share its cores */
 };
 
 static struct cpu_use use_of(const struct report_cpus *cpus, const struct world *world)
@@ -82,9 +82,9 @@ static struct cpu_use use_of(const struct report_cpus *cpus, const struct world 
     return use;
 }
 
-/* The share of a machine's cores that processes other than its ranks had in steps; -1: not known,
- * because too little passed, or a dedicated server, whose time no worker knows, shares the cores.
- */
+/* The share of a machine's cores used during steps by processes other than its ranks. -1: not
+ * known. Either too little time passed, or a dedicated server shares the cores (workers do not know
+ * its time). */
 static double others_on(const struct cpu_use *all, size_t workers, const struct cpu_use *machine)
 {
     double others_s = machine->processes_s;
@@ -152,7 +152,7 @@ static void stop_cpus(struct report *report)
 
 /* -------- the bottleneck ---------------------------------------------------------------------- */
 
-/* A row's medians count in the run's as much as it has steps. */
+/* Adds a row's medians to the run's, weighted by the row's number of steps. */
 static void add_row(struct report *report, const struct bottleneck_rank *ranks, size_t workers)
 {
     double steps = (double)(report->judged_steps += report->interval.steps);
@@ -216,7 +216,7 @@ enum status train_bottleneck(struct trainer *t)
     ask_model(t, &facts);
     judge_cpus(t, cpus, workers, &facts);
     report->bottleneck = bottleneck_of(&facts);
-    if (report->interval.steps > 0) /* whose times are known */
+    if (report->interval.steps > 0) /* otherwise there are no times */
         add_row(report, ranks, workers);
     report->facts = facts;
     report->facts.ranks = report->ranks;

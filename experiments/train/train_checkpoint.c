@@ -1,5 +1,5 @@
-/* Where a run stands: in steps, in epochs, in images, in its learning rates. Pure functions of the
- * step; in an elastic job of the position, too, at which this generation has begun. */
+/* The position of a run in steps, epochs, images and learning rate. Pure functions of the step, and
+ * in an elastic job also of the position at which this generation began. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -15,8 +15,7 @@
 #include "experiments/config/learning.h"
 #include "experiments/train/trainer.h"
 
-/* Steps of the epoch in which this generation begins: a whole one, or what others have left of it.
- */
+/* Steps of this generation's first epoch: all, or what earlier generations left. */
 static uint64_t first_steps(const struct trainer *t)
 {
     uint64_t images = t->dataset ? t->dataset->train.count : TRAINER_PACED_IMAGES;
@@ -32,7 +31,7 @@ static uint64_t images_of(const struct trainer *t, uint64_t steps)
     return steps * t->workers * (uint64_t)t->config->batch;
 }
 
-/* Where the last step of an epoch is shorter: not in an elastic job. */
+/* For --last-batch partial, where an epoch's last step is shorter. Not in an elastic job. */
 static uint64_t images_of_epoch(const struct trainer *t)
 {
     return t->dataset->train.count * (t->config->train.no_shard ? t->workers : 1);
@@ -71,17 +70,18 @@ uint64_t trainer_schedule_steps(const struct trainer *t)
                                       : learning_epochs(t->config, t->workers) * t->steps_per_epoch;
 }
 
-/* By how much is left to do: workers that come or go change the number of steps, not that. */
+/* The rate depends on the steps that are left: workers that join or leave change the step number,
+ * but not this. */
 float trainer_lr(const struct trainer *t)
 {
     return (float)lr_at(&t->lr, t->step + trainer_schedule_steps(t) - t->total_steps);
 }
 
-/* The state of a run beside the steps: parameters on all ranks, the test. */
+/* State other than the step: parameters on all ranks, the test. */
 
 /* -------- parameters ------------------------------------------------------------------------- */
 
-/* (count) floats of device memory from worker 0 to all. */
+/* Broadcasts (count) floats of device memory from worker 0. */
 static enum status share(struct trainer *t, float *data, size_t count)
 {
     enum status status = STATUS_OK;
@@ -112,7 +112,7 @@ enum status train_check_weights(struct trainer *t)
         if (trainer_rank(t) == 0)
             log_error("after step %llu the %s of worker %d (SHA-256 %.12s...) differ from those of "
                       "worker 0 (%.12s...): --backend %s did not give all workers the same result; "
-                      "the run is of no use, please report it",
+                      "discard the run and please report this",
                       (unsigned long long)t->step, t->config->train.paced ? "gradients" : "weights",
                       w, all[w], all[0], t->backend->name);
         status = STATUS_WRONG;
@@ -125,7 +125,7 @@ out:
 
 /* -------- test ------------------------------------------------------------------------------- */
 
-/* Every worker takes a share of the test set; paced runs train nothing that could be tested. */
+/* Each worker tests a share of the test set. Paced runs have nothing to test. */
 enum status train_test(struct trainer *t, struct test_result *result)
 {
     enum status status = STATUS_OK;
@@ -151,8 +151,8 @@ out:
     return status;
 }
 
-/* An accuracy is a fraction of the images, the target per cent: both are rounded, but to less than
- * an image. */
+/* The accuracy is a fraction, the target a percentage. Both are rounded; the tolerance is far below
+ * one image. */
 bool train_on_target(const struct trainer *t, const struct test_result *result)
 {
     double target = t->config->train.target_accuracy;
@@ -161,7 +161,7 @@ bool train_on_target(const struct trainer *t, const struct test_result *result)
 
 /* -------- at the start ------------------------------------------------------------------------ */
 
-/* What the averaging carried when the checkpoint was written. */
+/* Restores the residuals that averaging had when the checkpoint was written. */
 static enum status share_carried(struct trainer *t)
 {
     enum status status = STATUS_OK;
@@ -170,7 +170,7 @@ static enum status share_carried(struct trainer *t)
     bool fits;
     TRY(comm_state_write(t->sync.comm, resumed->carried, resumed->carried_count, &fits));
     if (!fits && resumed->carried_count > 0)
-        log_warn("--resume: what --error-feedback has carried is of other length than here, and "
+        log_warn("--resume: the residuals of --error-feedback have another length here and are "
                  "dropped; the weights are those of the checkpoint");
     checkpoint_free(&t->resumed);
 out:
@@ -193,13 +193,14 @@ out:
     return status;
 }
 
-/* Checkpoints: what is in them beside the numbers, and how a run goes on from one. */
+/* Checkpoints: the options in them, and how a run continues from one. */
 
-/* What decides the bits of a run. Holds the texts that the checkpoint's options point to. */
+/* Everything that decides the bits of a run. Holds the texts that the checkpoint's options point
+ * to. */
 struct description {
     struct checkpoint_option options[24];
     char values[24][OPTIMIZER_TEXT_BYTES], done[48];
-    struct checkpoint checkpoint; /* all but the arrays */
+    struct checkpoint checkpoint; /* without the arrays */
 };
 
 __attribute__((format(printf, 3, 4))) static struct checkpoint_option *
@@ -215,7 +216,8 @@ add_option(struct description *run, const char *name, const char *format, ...)
     return &run->options[at];
 }
 
-/* Whose residuals these are. Another backend rounds other sums, other ranks other parts of them. */
+/* Adds the owner of the residuals. Another backend rounds different sums, and other ranks round
+ * different parts. */
 static void add_carried(const struct trainer *t, struct description *run)
 {
     const struct config *config = t->config;
@@ -247,7 +249,8 @@ static uint64_t step_of(const struct trainer *t, const struct checkpoint *loaded
     return loaded->epoch * t->steps_per_epoch + loaded->step;
 }
 
-/* Whether the number of steps may be another one: it is asked for, or the rate stays as it is. */
+/* Whether the number of steps may change: --resume=extend asks for it, or the rate does not depend
+ * on it. */
 static bool may_extend(const struct trainer *t, const struct checkpoint *loaded)
 {
     uint64_t step = step_of(t, loaded);
@@ -256,8 +259,9 @@ static bool may_extend(const struct trainer *t, const struct checkpoint *loaded)
             step >= number_of(loaded, "warmup"));
 }
 
-/* The warm-up's length decides bits; where nobody gave it, another number of steps has made it
- * another one, and that is what is to be said. */
+/* The warm-up's length decides bits. If --warmup-epochs is not given, the length follows from the
+ * number of steps. Then a difference in steps is the one to report, so keep the saved value
+ * here. */
 static void add_warmup(const struct trainer *t, const struct checkpoint *loaded, bool may_differ,
                        struct description *run)
 {
@@ -271,8 +275,9 @@ static void add_warmup(const struct trainer *t, const struct checkpoint *loaded,
         warmup->value = saved;
 }
 
-/* `loaded`: what the run is to go on from; NULL: it is to be saved. What decides its bits must be
- * the same there, but what follows as a rule from another number of workers, or of steps. */
+/* Describes the run. `loaded`: the checkpoint to continue from; NULL: the run is to be saved.
+ * Options that decide bits must equal those of `loaded`. Exceptions are options that normally
+ * follow from another number of workers or steps. */
 static void describe(const struct trainer *t, const struct checkpoint *loaded,
                      struct description *run)
 {
@@ -281,7 +286,7 @@ static void describe(const struct trainer *t, const struct checkpoint *loaded,
     bool other_world = loaded && is_other_world(t, loaded);
     bool too_short = loaded && !other_world && step_of(t, loaded) > t->total_steps;
     bool other_length = other_world || (loaded && may_extend(t, loaded) && !too_short);
-    /* Gives the same bits, unless partial sums are rounded. */
+    /* All backends then give the same bits, because no partial sum is rounded. */
     bool any_backend =
         config->reduce_order == REDUCE_ORDER_RING && config->compress == COMPRESS_NONE;
     run->checkpoint = (struct checkpoint){
@@ -305,7 +310,7 @@ static void describe(const struct trainer *t, const struct checkpoint *loaded,
     add_option(run, "backup-workers", "%" PRId64, config->train.backup_workers);
     add_option(run, "lr-schedule", "%s", lr_shape_names[t->lr.shape]);
     add_warmup(t, loaded, other_length, run);
-    /* This name and the word "join" stay as they are in older checkpoints. */
+    /* The name "unsharded" and the word "join" must match older checkpoints. */
     add_option(run, "unsharded", "%s", config->train.no_shard ? "true" : "false")->advice =
         "give --no-shard to both or to none";
     add_option(run, "augment", "%s", augment_text(&config->train.augmentation, augmentation));
@@ -314,21 +319,21 @@ static void describe(const struct trainer *t, const struct checkpoint *loaded,
     add_option(run, "optimizer-options", "%s", t->optimizer_text)->advice = "give the same";
     add_option(run, "dataset", "%s", t->dataset->name)->advice =
         "name that data set's folder with --data";
-    /* The learning rate of a step depends on how many there are to be. */
+    /* The learning rate of a step depends on the total number of steps. */
     struct checkpoint_option *steps = add_option(run, "steps", "%" PRIu64, t->total_steps);
     steps->advice = "give the --epochs and --steps of that run, or --resume=extend to change them";
     steps->may_differ = other_length;
     if (too_short) {
         snprintf(run->done, sizeof run->done, "at least %" PRIu64, step_of(t, loaded));
         steps->expected = run->done;
-        steps->advice = "so many are done; give more --epochs or --steps";
+        steps->advice = "this many are done; give more --epochs or --steps";
     }
-    /* Sums depend on their order, and the ring's on where chunks begin and end. */
+    /* Sums depend on their order. The ring's order depends on chunk boundaries. */
     add_option(run, "reduce-order", "%s", config_reduce_order_name(config));
     add_option(run, "bucket-mb", "%.9g", config->bucket_mb);
     add_option(run, "compress", "%s", compress_names[config->compress]);
     add_option(run, "error-feedback", "%s", config_error_feedback_name(config));
-    /* Another sum's order, another processor: other bits, but the same training. */
+    /* Another order of sums or another processor gives other bits, but the same training. */
     backend_describe(t->backend, t->world, &t->topology, backend, sizeof backend);
     add_option(run, "backend", "%s", any_backend ? "any" : backend)->may_differ = true;
     add_option(run, "device", "%s", device_describe(t->device, device))->may_differ = true;
@@ -370,14 +375,15 @@ out:
     return status;
 }
 
-/* -------- going on ---------------------------------------------------------------------------- */
+/* -------- resuming ---------------------------------------------------------------------------- */
 
-/* Where this run is once it has seen the images that the other has. The part of an epoch that is
- * done is a beginning of its permutation, whatever the number of workers and their batch: so no
- * image is left out, and those of less than one step are seen again where that does not divide. */
+/* The step at which this run has seen the images that the other run has seen. The finished part of
+ * an epoch is always the beginning of its permutation, for any number of workers and any batch. No
+ * image is therefore left out. If the division leaves a remainder, images of less than one step are
+ * seen again. */
 static uint64_t position_of(const struct trainer *t, const struct checkpoint *loaded)
 {
-    bool unsharded = t->config->train.no_shard; /* then each worker goes through all images */
+    bool unsharded = t->config->train.no_shard; /* then each worker reads all images */
     uint64_t theirs = number_of(loaded, "batch") * (unsharded ? 1 : number_of(loaded, "workers"));
     uint64_t ours = (uint64_t)t->config->batch * (unsharded ? 1 : t->workers);
     uint64_t step = loaded->step * theirs / ours;
@@ -385,7 +391,7 @@ static uint64_t position_of(const struct trainer *t, const struct checkpoint *lo
            (step < t->steps_per_epoch ? step : t->steps_per_epoch);
 }
 
-/* There is none: says so. */
+/* Reports that there is no checkpoint. Fails with --resume=must or extend. */
 static enum status start_anew(const struct trainer *t)
 {
     const char *dir = t->config->train.checkpoint, *model = config_model_name(t->config);
@@ -396,7 +402,7 @@ static enum status start_anew(const struct trainer *t)
                     "continue, or leave =%s out",
                     word, model, dir, word);
     }
-    log_info("%s: no checkpoint of %s there yet, starts anew", dir, model);
+    log_info("%s: no checkpoint of %s there yet, starts from step 0", dir, model);
     return STATUS_OK;
 }
 
@@ -423,7 +429,7 @@ enum status train_load(struct trainer *t)
     const char *theirs = checkpoint_option(loaded, "residuals");
     const char *ours = checkpoint_option(&run.checkpoint, "residuals");
     if (!theirs || !ours || strcmp(theirs, ours) != 0)
-        loaded->carried_count = 0; /* the check has said so */
+        loaded->carried_count = 0; /* checkpoint_check has warned about it */
     t->resumed = loaded;
     loaded = NULL;
 out:

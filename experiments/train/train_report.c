@@ -20,7 +20,7 @@
 /* -------- staleness --------------------------------------------------------------------------- */
 
 struct staleness {
-    double mean; /* steps of the slowest other worker that were missing */
+    double mean; /* missing steps of the slowest other worker */
     size_t most;
 };
 
@@ -76,8 +76,8 @@ static void staleness_print(const struct comm_progress *workers, size_t count, b
         printf("left out: steps that a late worker skipped, to catch up%s\n",
                skips ? "; with --late-steps keep it does them all" : "");
     if (sum.dropped > 0)
-        printf("dropped: steps whose gradients came when the step was over; of one that was so in "
-               "part, that part\n");
+        printf("dropped: steps whose gradients came after the step was over; if only a part was "
+               "late, that part\n");
 }
 
 enum status step_times_init(struct step_times *times, size_t capacity)
@@ -111,21 +111,22 @@ void step_times_add(struct step_times *times, int64_t ended_ns, const int64_t ns
     times->ended_ms[times->count++] = (double)ended_ns / (double)NS_PER_MS;
 }
 
-/* Of ms that are differences of such. */
+/* Rounds a difference of times in ms to whole ns. */
 static double whole_ns(double ms)
 {
     return round(ms * (double)NS_PER_MS) / (double)NS_PER_MS;
 }
 
-/* Of every step leaves, on all ranks, when the last one ended it, and the times of the busiest; of
- * several the highest. */
+/* Replaces the times of every step, on all ranks. ALL becomes the time from the last rank's
+ * previous end to the last rank's end. Other kinds become those of the busiest rank. Among equally
+ * busy ranks, the highest number wins. */
 static enum status keep_busiest(struct step_times *times, struct world *world,
                                 const struct group *group, double rank)
 {
     enum status status;
     double *all = times->ms[STEP_TIME_ALL], *compute = times->ms[STEP_TIME_COMPUTE],
            *exposed = times->ms[STEP_TIME_EXPOSED], *data = times->ms[STEP_TIME_DATA],
-           *busiest = times->scratch; /* first the highest own time, then whose it is */
+           *busiest = times->scratch; /* first the highest own time, then its rank */
     for (size_t i = 0; i < times->count; i++)
         busiest[i] = compute[i] + data[i];
     TRY(world_max(world, group, busiest, times->count));
@@ -133,7 +134,7 @@ static enum status keep_busiest(struct step_times *times, struct world *world,
         busiest[i] = compute[i] + data[i] >= busiest[i] ? rank : -1;
     TRY(world_max(world, group, busiest, times->count));
     for (int kind = STEP_TIME_ALL + 1; kind < STEP_TIME_KINDS; kind++) {
-        if (kind == STEP_TIME_EXPOSED) /* is what is left, below */
+        if (kind == STEP_TIME_EXPOSED) /* computed below, as the remainder */
             continue;
         for (size_t i = 0; i < times->count; i++) {
             if (busiest[i] != rank)
@@ -175,20 +176,20 @@ out:
     return status;
 }
 
-/* The same of ranks that step apart, as often as each can: the mean of what the median step took
- * each of them. */
+/* Like step_times_medians, for ranks that share no step: the mean over the ranks of their median
+ * times. */
 static enum status step_times_medians_apart(struct step_times *times, struct world *world,
                                             const struct group *group,
                                             double median_ms[STEP_TIME_KINDS])
 {
     enum status status = STATUS_OK;
-    double sums[STEP_TIME_KINDS + 1] = {0}; /* then the ranks that have taken a step */
+    double sums[STEP_TIME_KINDS + 1] = {0}; /* the last: number of ranks that have taken a step */
     for (int kind = 0; kind < STEP_TIME_KINDS && times->count > 0; kind++)
         sums[kind] = stats_median(times->ms[kind], times->count);
     sums[STEP_TIME_KINDS] = times->count > 0;
     TRY(world_sum(world, group, sums, STEP_TIME_KINDS + 1));
     for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
-        median_ms[kind] = sums[kind] / sums[STEP_TIME_KINDS]; /* of nobody: NAN */
+        median_ms[kind] = sums[kind] / sums[STEP_TIME_KINDS]; /* no rank: NAN */
     times->count = 0;
 out:
     return status;
@@ -197,7 +198,7 @@ out:
 struct usage_watch {
     const struct device *device;
     struct thread thread;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the fields below */
     pthread_cond_t ends_changed;
     bool ends;
     struct usage_samples samples;
@@ -221,7 +222,7 @@ static void add_sample(struct usage_watch *watch)
     pthread_mutex_unlock(&watch->lock);
 }
 
-/* Until `at_ns`, or until the watch is to end, which it returns. */
+/* Waits until `at_ns` or until the watch must end. Returns whether it must end. */
 static bool wait_until(struct usage_watch *watch, int64_t at_ns)
 {
     struct timespec at = {.tv_sec = (time_t)(at_ns / NS_PER_S),
@@ -235,7 +236,7 @@ static bool wait_until(struct usage_watch *watch, int64_t at_ns)
     return ends;
 }
 
-/* At even distances; what a late sample has missed is not made up for. */
+/* Samples at even intervals. Samples that a late one has missed are skipped. */
 static void *sample(void *argument)
 {
     struct usage_watch *watch = argument;
@@ -250,7 +251,7 @@ static void *sample(void *argument)
     return NULL;
 }
 
-/* Borrows `device`. *watch is NULL where a device of its kind tells nothing. */
+/* Borrows `device`. Sets *out to NULL if this kind of device does not report its usage. */
 static enum status usage_watch_new(struct usage_watch **out, const struct device *device)
 {
     enum status status = STATUS_OK;
@@ -303,27 +304,26 @@ void usage_watch_free(struct usage_watch **out)
     free(watch);
 }
 
-/* How fresh the parameters were that workers got, where servers own them: from comm_progress. */
+/* Staleness of the parameters that workers got from servers: from comm_progress. */
 
 static bool reports(const struct trainer *t)
 {
     return trainer_rank(t) == 0;
 }
 
-/* One process adds up nothing that came from another; and what goes from GPU to GPU by itself, the
- * host's clocks do not see. */
+/* A single process has no communication. The host's clocks do not see transfers between GPUs. */
 static bool sees_communication(const struct trainer *t)
 {
     return !t->backend->single_process && !t->backend->device_memory;
 }
 
-/* How many epochs are done, the running one included. */
+/* Number of epochs begun, including the running one. */
 static uint64_t epochs_begun(const struct trainer *t)
 {
     return t->step > 0 ? trainer_epoch(t, t->step - 1) + 1 : 0;
 }
 
-/* Since the run began, of all workers. */
+/* Sums over all workers since the run began. */
 static void list_progress(const struct trainer *t, struct fields *fields)
 {
     bool updates = consistency_updates(&t->config->consistency);
@@ -339,8 +339,9 @@ static void list_progress(const struct trainer *t, struct fields *fields)
     fields_double(fields, "steps_dropped", updates ? sum.dropped : (double)NAN);
 }
 
-/* The columns of train.csv, in order: a row per epoch or per logging interval. Others rely on the
- * names and the order up to weights_sha256. What is NAN stays empty; `test` NULL: not tested. */
+/* The columns of train.csv, in order: a row per epoch or per logging interval. Readers rely on the
+ * names, and on the order up to weights_sha256. NAN gives an empty field. `test` NULL: not
+ * tested. */
 static void list_fields(const struct trainer *t, double train_loss, const struct test_result *test,
                         struct fields *fields)
 {
@@ -362,10 +363,11 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_text(fields, "model", config_model_name(config));
     fields_text(fields, "dataset", t->dataset ? t->dataset->name : "none");
     fields_uint(fields, "epoch", epochs_begun(t));
-    fields_uint(fields, "step", t->step); /* since the run began, as are the next two */
+    fields_uint(fields, "step", t->step); /* since the run began, like the next two */
     fields_uint(fields, "images", train_images(t));
     fields_double(fields, "seconds", report->trained_s);
-    fields_double(fields, "images_per_s", report->images_per_s); /* in the interval, as the next */
+    fields_double(fields, "images_per_s",
+                  report->images_per_s); /* in the interval, like the next ones */
     fields_double(fields, "step_ms_median", median_ms[STEP_TIME_ALL]);
     fields_double(fields, "compute_ms_median", median_ms[STEP_TIME_COMPUTE]);
     fields_double(fields, "comm_ms_median", sees ? median_ms[STEP_TIME_COMM] : unknown);
@@ -381,7 +383,7 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_uint(fields, "seed", (uint64_t)config->seed);
     fields_text(fields, "reduce_order", config_reduce_order_name(config));
     fields_double(fields, "bucket_mb", config->bucket_mb);
-    fields_uint(fields, "threads", (uint64_t)t->threads); /* of worker 0, as the next two */
+    fields_uint(fields, "threads", (uint64_t)t->threads); /* of worker 0, like the next two */
     fields_text(fields, "compress", compress_names[config->compress]);
     fields_text(fields, "error_feedback", config_error_feedback_name(config));
     fields_uint_if(fields, "gpu_memory_bytes", report->usage.memory_bytes > 0,
@@ -400,7 +402,8 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_double(fields, "bottleneck_ms", judged ? bottleneck->cost : unknown);
     fields_double(fields, "improved_step_ms", judged ? bottleneck->better : unknown);
     list_progress(t, fields);
-    bool aims = config->train.target_accuracy > 0; /* at a part of the images, as test_accuracy */
+    bool aims =
+        config->train.target_accuracy > 0; /* a fraction of the images, like test_accuracy */
     fields_double(fields, "target_accuracy", aims ? config->train.target_accuracy / 100 : unknown);
     fields_uint_if(fields, "target_reached", aims && test, t->target_reached);
     fields_double(fields, "gpu_utilization_mean", samples->utilization / samples->count);
@@ -446,7 +449,7 @@ void train_report_close(struct trainer *t)
     step_times_fini(&t->report.times);
 }
 
-/* The interval ends: its line and its row, on rank 0. */
+/* Prints the line and writes the row of the interval. Only on rank 0. */
 static enum status report_interval(struct trainer *t, double train_loss,
                                    const struct test_result *test)
 {
@@ -493,8 +496,8 @@ uint64_t train_images(const struct trainer *t)
     return t->report.images_before + (uint64_t)llround(images);
 }
 
-/* `images`: of the interval. Where workers do not end together, the time is that of the last one;
- * what servers had no use for does not count. */
+/* `images`: of the interval. If workers do not end together, the time is that of the last worker.
+ * Images whose gradients the servers dropped do not count. */
 static enum status count_images(struct trainer *t, double images, double *seconds)
 {
     enum status status = STATUS_OK;
@@ -521,7 +524,7 @@ enum status train_report(struct trainer *t, const struct test_result *test)
                       samples->utilization};
     TRY(world_sum(t->world, comm_group(t->sync.comm), sums, 5));
     *samples = (struct usage_samples){sums[2], sums[3], sums[4]};
-    if (!comm_updates_on_server(t->sync.comm)) /* it compares ranks that are in one step */
+    if (!comm_updates_on_server(t->sync.comm)) /* train_bottleneck compares ranks within one step */
         TRY(train_bottleneck(t));
     TRY(find_medians(t));
     TRY(train_check_weights(t));
@@ -584,7 +587,7 @@ void train_report_start(const struct trainer *t)
     fflush(stdout);
 }
 
-enum { GUESSING_STEPS = 50 }; /* after fewer a loss like that is no wonder */
+enum { GUESSING_STEPS = 50 }; /* after fewer steps such a loss is normal */
 
 void train_report_end(const struct trainer *t, const struct test_result *test)
 {
@@ -617,9 +620,8 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
     if (t->report.run_bottleneck.cause != BOTTLENECK_NONE)
         printf("limited by %s\n", t->report.bottleneck_text);
     else if (comm_updates_on_server(t->sync.comm))
-        printf(
-            "no word of what limited it: workers that do not wait for each other have no step in "
-            "common that one could have kept long\n");
+        printf("no bottleneck is named: workers that do not wait for each other share no step, so "
+               "none can delay it\n");
     if (t->report.reached)
         staleness_print(t->report.reached, t->workers, t->config->train.backup_workers == 0);
     if (!t->config->train.paced)

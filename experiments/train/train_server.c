@@ -1,5 +1,6 @@
-/* What workers do where servers own the parameters: they give them the first ones, fetch them where
- * all meet, and go on from stretch to stretch. Nothing of it where servers only sum. */
+/* A worker's part if servers own the parameters. Worker 0 stores the first parameters on the
+ * servers. All workers fetch parameters where they meet, and run the steps between two meetings. If
+ * servers only sum, these functions do nothing. */
 #include "experiments/train/trainer.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@ static bool updates_on_server(const struct trainer *t)
 
 typedef enum status move_function(struct comm *comm, size_t bucket, size_t array, float *data);
 
-/* All buckets of an array, from or to `host` (parameters). */
+/* Moves all buckets of an array from or to `host` (parameters). */
 static enum status move_array(const struct trainer *t, move_function *move, size_t array,
                               float *host)
 {
@@ -22,7 +23,7 @@ out:
     return status;
 }
 
-/* The optimizer's arrays, as they are in `host`. */
+/* Moves the optimizer's arrays from or to `host`. */
 static enum status move_states(const struct trainer *t, move_function *move, float *host)
 {
     enum status status = STATUS_OK;
@@ -34,7 +35,7 @@ out:
     return status;
 }
 
-/* What is trained; in a paced run gradients stand for it. */
+/* The trained parameters. In a paced run gradients take their place. */
 static float *trained(const struct trainer *t)
 {
     return t->config->train.paced ? net_gradients(t->net) : net_parameters(t->net);
@@ -85,7 +86,7 @@ enum status train_fetch_state(struct trainer *t)
         device_upload(t->device, state, t->host, states * sizeof *t->host);
         TRY(device_sync(t->device));
     }
-    TRY(comm_barrier(t->sync.comm)); /* nobody pushes before it has all */
+    TRY(comm_barrier(t->sync.comm)); /* no worker pushes before worker 0 has all */
 out:
     return status;
 }

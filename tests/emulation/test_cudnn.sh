@@ -189,7 +189,7 @@ says "a wrong size" "computes the convolution 28 x 28 x 1, .* 8 images otherwise
 train 2 "${options[@]/none/ring}" --share-gpu --conv auto
 ! grep "this worker's device" "$folder/log" || fail "two alike: were told of:"
 launcher=mpirun EMULATED_CUDNN=wrong-forward EMULATED_CUDNN_RANK=1 train 2 "${options[@]/none/ring}" --share-gpu
-says "two kinds" "worker 1: .*device is cuda, worker 0's cuda with cudnn 9.19.0"
+says "two kinds" "worker 1: .*device is cuda, but worker 0's is cuda with cudnn 9.19.0"
 
 # Batches that would need more workspace than is there are psring's own, or an error where cuDNN was asked for.
 export EMULATED_CUDNN=grows

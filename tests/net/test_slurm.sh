@@ -141,7 +141,7 @@ for try in 1 2 3 4 5; do # again if it came to its end before the signal did
     grep -q '^stopped by SIGUSR1 after step' "$folder/log" && break
     ((try < 5)) || fail "sbatch: no 'stopped by SIGUSR1':"
 done
-grep -q 'there yet, starts anew' "$folder/log" || fail "sbatch: did not begin anew:"
+grep -q 'there yet, starts from step 0' "$folder/log" || fail "sbatch: did not begin anew:"
 grep -q '^continues after step' "$folder/log" || fail "sbatch: was not continued:"
 grep -qx "weights sha256 $whole" "$folder/log" || fail "sbatch, stopped and continued: expected the weights $whole:"
 [[ $(timeout 10 scontrol show job "$job") == *JobState=COMPLETED*Restarts=1* ]] ||

@@ -85,7 +85,7 @@ for trial in "${ways[@]:short * 7}"; do
         awk -v d="$dropped" 'BEGIN { exit !(d > 0) }' || fail "$trial: nothing of the slow worker's was dropped:"
     fi
     grep -q '^worker 1: [0-9]* steps, mean' "$folder/log" || fail "$trial: no staleness in:"
-    grep -q '^no word of what limited it' "$folder/log" || fail "$trial: neither a verdict nor why there is none:"
+    grep -q '^no bottleneck is named' "$folder/log" || fail "$trial: neither a verdict nor why there is none:"
     if [[ ${options[0]-} == --late-steps ]]; then
         ! grep -q 'left out' "$folder/log" || fail "$trial: a late worker did not do all:"
         grep -q ', late steps kept, ' "$folder/log" || fail "$trial: not in the first line:"

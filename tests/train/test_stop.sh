@@ -33,7 +33,7 @@ stop()
         ((code == 0 || (code != 75 && between_us > 400000))) || break
     done
     ((code == 75)) || fail "SIG$signal, $*: ended with $code, expected 75:"
-    grep -q 'there yet, starts anew' "$folder/log" || fail "did not say that it starts anew:"
+    grep -q 'there yet, starts from step 0' "$folder/log" || fail "did not say that it starts anew:"
     grep -q "^stopped by SIG$signal after step [0-9]* of" "$folder/log" || fail "no 'stopped by' in:"
 }
 
@@ -71,4 +71,4 @@ awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR > 1 && $at["test_ac
 launch "$psring" train "${common[@]}" --batch 50 --backend none --steps 100 --log-steps 1
 wait_for "training" '^epoch'
 kill -USR1 "$session"
-expect_end "SIGUSR1 with nowhere to save" 0 'SIGUSR1: nothing can be saved, training goes on'
+expect_end "SIGUSR1 with nowhere to save" 0 'SIGUSR1: nothing can be saved without --checkpoint DIR; training continues'
