@@ -33,8 +33,8 @@ static const struct layer_spec keras_cnn[] = {
     DENSE(128),     RELU, DROPOUT(.5f),   DENSE(10), END,
 };
 
-/* After LeCun, Bottou, Bengio, Haffner 1998, figure 2, with relu and max-pooling for its sigmoids
- * and averages: 61,706 parameters. */
+/* After LeCun, Bottou, Bengio, Haffner 1998, figure 2, with relu and max-pooling instead of
+ * sigmoids and averages: 61,706 parameters. */
 static const struct layer_spec lenet[] = {
     CONV(6, 5, 2), RELU, POOL,      CONV(16, 5, 0), RELU,      POOL,
     DENSE(120),    RELU, DENSE(84), RELU,           DENSE(10), END,

@@ -1,11 +1,11 @@
-/* What a network is made of, in words, and the zoo of networks known by name. */
+/* Descriptions of networks, and the zoo of networks known by name. */
 #ifndef PSRING_MODELS_CNN_H
 #define PSRING_MODELS_CNN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Of one image or one activation: row-major (height, width, channels). */
+/* Shape of one image or one activation: row-major (height, width, channels). */
 struct shape {
     size_t height, width, channels;
 };
@@ -24,7 +24,7 @@ enum layer_kind {
     LAYER_DROPOUT,
 };
 
-/* One layer. The shape of its input is that of the output before it; dense flattens. */
+/* One layer. Its input has the shape of the previous layer's output. Dense layers flatten it. */
 struct layer_spec {
     enum layer_kind kind;
     size_t units;           /* conv: filters; dense: outputs */
@@ -32,26 +32,26 @@ struct layer_spec {
     float rate;             /* dropout: probability of zero */
 };
 
-/* The softmax and its loss follow the last layer and are not listed. */
+/* The list excludes the softmax and its loss, which follow the last layer. */
 struct cnn {
     const char *name, *summary;
     struct shape input;
     const struct layer_spec *layers; /* ended by LAYER_END */
 };
 
-/* Which of the layers that follow a convolution or a dense layer are computed with it. */
+/* The layers that are computed together with the convolution or dense layer before them. */
 struct cnn_fused {
     bool relu, pool;
 };
 
-/* What may be fused into layers[0]: a relu directly after it and, for a convolution, then a pool.
- */
+/* The layers that may be fused into layers[0]: a relu directly after it, then for a convolution a
+ * pool. */
 struct cnn_fused cnn_fusible(const struct layer_spec *layers);
 
 /* Names of the zoo, ended by NULL: the choices of --model. */
 extern const char *const cnn_names[];
 
-/* NULL if there is none of that name. */
+/* NULL if no network has that name. */
 const struct cnn *cnn_find(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* Convolution, with relu and pooling where they are fused into it. */
+/* Convolution, with the relu and pooling that are fused into it. */
 #include "common/base/status.h"
 #include "models/layer.h"
 
@@ -27,7 +27,8 @@ static void conv_describe(struct layer *layer, const struct layer_spec *spec,
                               .fan_in = window * conv->channels,
                               .fan_out = window * conv->filters};
     layer->tensors[1] = (struct layer_tensor){.name = "bias", .shape = {conv->filters}, .ndim = 1};
-    /* Output pixels x filters sums of kernel^2 x channels products; dx and dw are as many again. */
+    /* (output pixels x filters) sums of (kernel^2 x channels) products. dx and dw take the same
+     * each. */
     size_t pixels = conv2d_window_size(conv, conv->height) * conv2d_window_size(conv, conv->width);
     layer->forward_flops = 2.0 * (double)(pixels * conv->filters * window * conv->channels);
     layer->dx_flops = layer->dw_flops = layer->forward_flops;

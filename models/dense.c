@@ -1,4 +1,4 @@
-/* Fully connected layer, with relu where it is fused into it. */
+/* Fully connected layer, with the relu that is fused into it. */
 #include "models/layer.h"
 
 static void dense_describe(struct layer *layer, const struct layer_spec *spec,
@@ -24,7 +24,8 @@ static enum status dense_prepare(struct layer *layer, size_t batch_max)
     return layer->device->ops->dense_prepare(layer->device, &layer->of.dense, batch_max);
 }
 
-/* The rows of w before `end` that are computed next: all, if nobody waits for a part of them. */
+/* The rows of w before `end` that are computed next: all rows, unless the caller waits for a
+ * part. */
 static struct dense_rows rows_before(const struct layer *layer, const struct layer_pass *pass,
                                      size_t end)
 {

@@ -1,7 +1,7 @@
 /*
- * A layer: a const table of what it does, its shapes, and views of its parameters and gradients in
- * the net's arenas. One file a kind. A layer allocates at most what its forward pass must remember
- * beyond x and y (the positions of the maxima), in prepare.
+ * A layer: a const table of functions, its shapes, and views of its parameters and gradients in the
+ * net's arenas. One file for each kind. A layer allocates memory only in prepare. It holds what
+ * forward must keep besides x and y (the positions of the maxima).
  */
 #ifndef PSRING_MODELS_LAYER_H
 #define PSRING_MODELS_LAYER_H
@@ -21,7 +21,7 @@ enum {
     LAYER_RANGE_BYTES = LAYER_NAME_BYTES + sizeof "backward",
 };
 
-/* A parameter tensor as its layer describes it; fans of 0 mean that it starts as zeros. */
+/* A parameter tensor as its layer describes it. Fans of 0: it starts as zeros. */
 struct layer_tensor {
     const char *name; /* "weight" */
     size_t shape[NET_TENSOR_DIMS];
@@ -34,17 +34,18 @@ struct layer {
     struct device *device;
     char name[LAYER_NAME_BYTES];
     char forward_range[LAYER_RANGE_BYTES], backward_range[LAYER_RANGE_BYTES]; /* see base/range.h */
-    uint16_t position; /* in the description: names the layer's dropout numbers, fused or not */
+    uint16_t position; /* in the description: selects the layer's dropout numbers, fused or not */
     struct shape in, out;
 
     size_t tensor_count;
     struct layer_tensor tensors[LAYER_TENSORS];
     float *parameters[LAYER_TENSORS], *gradients[LAYER_TENSORS]; /* set by the net; device memory */
 
-    double forward_flops, dx_flops, dw_flops; /* for one image; backward is dw and, if wanted, dx */
-    size_t dw_parts; /* in which dw gets final one after the other; set to 1 before describe */
-    uint8_t *index;  /* positions of maxima, where there is pooling */
-    void *kept;      /* what else forward leaves to backward; as `index`, freed by the net */
+    double forward_flops, dx_flops, dw_flops; /* for one image; backward is dw plus dx, if wanted */
+    size_t dw_parts; /* number of parts in which dw becomes final, one after the other; 1 before
+                      * describe */
+    uint8_t *index;  /* positions of maxima, with pooling */
+    void *kept;      /* other data from forward for backward; the net frees it, like `index` */
     union {
         struct conv2d conv;
         struct pool2d pool;
@@ -53,8 +54,8 @@ struct layer {
     } of;
 };
 
-/* What the caller of a pass has been told of one layer's parameters or gradients (net_range_hook):
- * all of them from `end` on. */
+/* State of notifications about one layer's parameters or gradients (net_range_hook): the caller of
+ * the pass has been notified of all elements from `end` on. */
 struct layer_ranges {
     net_range_hook *hook;
     void *context;
@@ -62,34 +63,36 @@ struct layer_ranges {
 };
 
 /*
- * Tells the caller of the pass about the layer's elements from `first` on, as far as it does not
- * know them: forward, before they are read; backward, once they are final. A layer of several
- * dw_parts does so itself, from its last elements to its first; for the others the net does.
+ * Notifies the caller of the pass of the layer's elements from `first` on, except those it has been
+ * notified of. Forward calls it before the elements are read, backward when they are final. A layer
+ * of several dw_parts calls it, from its last elements to its first. For other layers the net calls
+ * it.
  */
 void layer_notify(struct layer_ranges *ranges, size_t first);
 
-/* One batch through one layer; pointers to device memory. */
+/* One batch through one layer. Pointers are to device memory. */
 struct layer_pass {
     size_t batch;
     const struct net_step *step;
     const uint64_t *step_at;     /* step->step in device memory */
     const float *x;              /* (batch, in) */
     float *y;                    /* (batch, out): written by forward, read by backward */
-    float *dy;                   /* backward: gradient by y, may be destroyed */
-    float *dx;                   /* backward: gradient by x, overwritten; NULL = not wanted */
-    struct layer_ranges *ranges; /* NULL: nobody waits for parts of the layer */
+    float *dy;                   /* backward: gradient with respect to y, may be destroyed */
+    float *dx;                   /* backward: gradient with respect to x, overwritten; NULL: not
+                                  * wanted */
+    struct layer_ranges *ranges; /* NULL: the caller needs no notification of parts */
 };
 
 struct layer_ops {
     const char *kind;
-    /* Sets out, tensors, flops and `of` from the description; `in` is set. `fused` says which of
-     * the layers that follow in the description are part of this one. */
+    /* Sets out, tensors, flops and `of` from the description; `in` is set. `fused` names the
+     * following layers of the description that are part of this one. */
     void (*describe)(struct layer *, const struct layer_spec *, struct cnn_fused fused);
     enum status (*prepare)(struct layer *, size_t batch_max); /* optional: nothing to prepare */
     enum status (*expect)(struct layer *, size_t batch);      /* optional: see net_expect */
     void (*forward)(struct layer *, const struct layer_pass *);
     void (*backward)(struct layer *, const struct layer_pass *);
-    bool training_only; /* the identity when not training, and then not called */
+    bool training_only; /* identity outside of training, and then not called */
 };
 
 extern const struct layer_ops conv_layer_ops, pool_layer_ops, dense_layer_ops, relu_layer_ops,

@@ -1,4 +1,4 @@
-/* 2 x 2 max-pooling as a layer of its own; after a convolution it is fused into that instead. */
+/* 2 x 2 max-pooling as a separate layer. After a convolution it is fused instead. */
 #include "models/layer.h"
 
 static void pool_describe(struct layer *layer, const struct layer_spec *spec,
@@ -41,7 +41,7 @@ const struct layer_ops pool_layer_ops = {
     .backward = pool_backward,
 };
 
-/* max(x, 0) as a layer of its own; after a convolution or a dense layer it is fused into that. */
+/* max(x, 0) as a separate layer. After a convolution or a dense layer it is fused instead. */
 
 static void relu_describe(struct layer *layer, const struct layer_spec *spec,
                           struct cnn_fused fused)
@@ -73,10 +73,9 @@ const struct layer_ops relu_layer_ops = {
 };
 
 /*
- * Dropout: a random part of the activations becomes 0, and what is kept grows so that the mean
- * stays. The mask is never stored: it is a function of (seed, rank, step, layer, element), drawn
- * again by the backward pass. Source: Srivastava et al. 2014, section 10 ("inverted" at training
- * time).
+ * Dropout sets random activations to 0 and scales the others so that the mean stays the same. The
+ * mask is never stored. It is a function of (seed, rank, step, layer, element), and the backward
+ * pass draws it again. Source: Srivastava et al. 2014, section 10 ("inverted" at training time).
  */
 
 static void dropout_describe(struct layer *layer, const struct layer_spec *spec,
@@ -88,7 +87,7 @@ static void dropout_describe(struct layer *layer, const struct layer_spec *spec,
     layer->forward_flops = layer->dx_flops = (double)shape_count(layer->out);
 }
 
-/* The operation is its own gradient: the same mask times dy. */
+/* The gradient is the same operation: the same mask times dy. */
 static void apply(struct layer *layer, const struct layer_pass *pass, const float *from, float *to)
 {
     struct dropout dropout = {.rate = layer->of.rate,

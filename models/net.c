@@ -1,4 +1,4 @@
-/* How a net is built: layers from their description, memory, initial parameters. */
+/* Builds and runs nets: layers from their description, memory, initial parameters, passes. */
 #include "models/net.h"
 
 #include <math.h>
@@ -28,20 +28,21 @@ struct net {
     float *parameters, *gradients; /* the arenas; device memory, as all below */
     float *y[LAYERS_MAX];          /* (batch_max, out) of each layer */
     float *dlogits;                /* (batch_max, output) */
-    float *dy[2];                  /* gradients by activations, in turn: (batch_max, largest) */
+    float *dy[2];                  /* gradients with respect to activations, in turn: (batch_max,
+                                    * largest) */
     struct loss_sum *sum;
-    uint64_t *step_at; /* the step that dropout draws for; an input (inputs.h) */
-    uint64_t step_set; /* what it holds */
+    uint64_t *step_at; /* the step for dropout; an input (inputs.h) */
+    uint64_t step_set; /* its present value */
 
-    net_pass_hook *watch; /* NULL: nobody watches */
+    net_pass_hook *watch; /* NULL: no hook */
     void *watch_context;
     net_range_hook *needs; /* NULL: the parameters are there */
     void *needs_context;
 
-    /* The last net_forward, which net_backward continues. */
+    /* State of the last net_forward, for net_backward. */
     struct net_step step;
     size_t batch;
-    const float *x[LAYERS_MAX]; /* what each layer read */
+    const float *x[LAYERS_MAX]; /* input of each layer */
 };
 
 /* -------- description ------------------------------------------------------------------------- */
@@ -63,7 +64,7 @@ static void name_layer(const struct net *net, struct layer *layer)
     snprintf(layer->backward_range, sizeof layer->backward_range, "backward %s", layer->name);
 }
 
-/* Enters a layer's tensors into the table, each directly after the one before it. */
+/* Appends a layer's tensors to the table, without gaps in the arena. */
 static void add_tensors(struct net *net, const struct layer *layer)
 {
     for (size_t i = 0; i < layer->tensor_count; i++) {
@@ -123,8 +124,8 @@ static void describe(struct net *net, const struct cnn *cnn, bool fuse)
 
 /*
  * Uniform in +-sqrt(6 / (fan_in + fan_out)), biases 0. Source: Glorot and Bengio 2010, equation 16
- * (what Keras does). Tensor i draws from a stream of its own, so a tensor's values depend on the
- * seed and on its place only.
+ * (as in Keras). Each tensor draws from a separate stream, so its values depend only on the seed
+ * and its position.
  */
 static void initialise(const struct layer_tensor *layer_tensor, size_t count, struct rng_key key,
                        float *values)
@@ -269,7 +270,7 @@ void net_free(struct net **net)
     free(n);
 }
 
-/* A net's steps: forward, backward, and what others read of it. */
+/* A net's steps: forward, backward, and access to the results. */
 
 void net_watch(struct net *net, net_pass_hook *hook, void *context)
 {
@@ -311,8 +312,8 @@ static struct layer_ranges ranges_of(const struct net_layer *layer, net_range_ho
                                  .end = layer->first + layer->count};
 }
 
-/* The weight is a layer's first tensor, so its elements are numbered as the layer's are; what comes
- * after it, the bias, goes with what is told first. */
+/* The weight is a layer's first tensor, so its elements have the same numbers as the layer's. The
+ * bias follows it and belongs to the first notification. */
 void layer_notify(struct layer_ranges *ranges, size_t first)
 {
     if (!ranges || ranges->first + first >= ranges->end)

@@ -19,12 +19,12 @@ struct optimizer {
     size_t count;
     float *state;      /* (ops->states, count), then ops->counters; device memory */
     float *correction; /* (2), device memory; adam */
-    float *lr_at;      /* an input of the device's (inputs.h) */
-    float lr;          /* what it holds */
-    size_t stepped;    /* elements that the running step has done; count: none is running */
+    float *lr_at;      /* a device input (inputs.h) */
+    float lr;          /* its present value */
+    size_t stepped;    /* elements done in the running step; count: no step is running */
 };
 
-/* A kind of optimizer: how much it remembers for each parameter and beside, and its step. */
+/* A kind of optimizer: its state for each parameter, its counters, and its step. */
 struct optimizer_ops {
     size_t states, counters;
     float epsilon; /* the default */
@@ -108,7 +108,8 @@ static void lars_step(struct optimizer *o, size_t first, size_t count, float *pa
         size_t at = tensor->first, length = tensor->count;
         if (at + length <= first || first + count <= at)
             continue;
-        CHECK(first <= at && at + length <= first + count); /* cut where a tensor ends */
+        CHECK(first <= at && at + length <= first + count); /* ranges are cut at the end of a
+                                                             * tensor */
         if (tensor->bias)
             o->device->ops->sgd(o->device, &sgd, length, parameters + at, gradients + at,
                                 o->state + at);
@@ -242,7 +243,7 @@ float *optimizer_state(struct optimizer *optimizer, size_t *count)
 
 enum { FLOAT_TEXT_BYTES = 24 };
 
-/* The fewest digits that are read back as the same number: "0.9", "0.99999988". */
+/* The fewest digits that parse back to the same number: "0.9", "0.99999988". */
 static const char *exact(float value, char text[FLOAT_TEXT_BYTES])
 {
     for (int digits = 1; digits <= FLT_DECIMAL_DIG; digits++) {
@@ -253,7 +254,7 @@ static const char *exact(float value, char text[FLOAT_TEXT_BYTES])
     return text;
 }
 
-/* The kinds that read a number, as bits. */
+/* The kinds that use a number, as bits. */
 #define KIND(name) (1u << OPTIMIZER_##name)
 
 void optimizer_describe(enum optimizer_kind kind, const struct optimizer_parameters *p,

@@ -7,7 +7,7 @@
 const char *const published_names[] = {"none", "resnet50",  "vgg16",        "bert-large",
                                        "gpt2", "resnet101", "inception-v3", NULL};
 
-/* The layers so far; without room for them they are only counted. */
+/* The layers so far. With `layers` NULL they are only counted. */
 struct builder {
     struct net_layer *layers;
     size_t used, parameters;
@@ -31,13 +31,13 @@ static void add(struct builder *builder, const char *name, size_t count, double 
 
 /* -------- layers ------------------------------------------------------------------------------ */
 
-/* Without bias; `kernel`: elements of it; `side`: of the output, which is a square. */
+/* Without bias. `kernel`: elements of the kernel. `side`: of the square output. */
 static void convolution_by(struct builder *builder, size_t in, size_t out, size_t kernel,
                            size_t side)
 {
     size_t count = in * out * kernel;
     double flops = 2 * (double)(count * side * side);
-    bool reads_input = builder->used == 0; /* which needs no gradient */
+    bool reads_input = builder->used == 0; /* the input needs no gradient */
     add(builder, "convolution", count, flops, reads_input ? flops : 2 * flops);
 }
 
@@ -52,14 +52,14 @@ static void bias(struct builder *builder, size_t count)
     add(builder, "bias", count, 0, 0);
 }
 
-/* Of batch or layer: a factor and a summand each. */
+/* Batch or layer normalisation: a factor and a summand for each channel. */
 static void normalisation(struct builder *builder, size_t width)
 {
     add(builder, "normalisation", width, 0, 0);
     bias(builder, width);
 }
 
-/* Of `rows` vectors: tokens, or one an image. */
+/* For `rows` vectors: tokens, or one for an image. */
 static void linear(struct builder *builder, size_t in, size_t out, size_t rows)
 {
     double flops = 2 * (double)(in * out * rows);
@@ -72,14 +72,14 @@ static void embedding(struct builder *builder, size_t rows, size_t width)
     add(builder, "embedding", rows * width, 0, 0);
 }
 
-/* Queries with keys, and their softmax with values: (tokens, width) with (tokens, width) each. */
+/* Products of queries with keys, and of their softmax with values: (tokens, width) each. */
 static void attention(struct builder *builder, size_t tokens, size_t width)
 {
     double flops = 2 * 2 * (double)(tokens * tokens * width);
     add(builder, "attention", 0, flops, 2 * flops);
 }
 
-/* To the vocabulary, by the embedding's matrix. */
+/* To the vocabulary, with the embedding's matrix. */
 static void shared_linear(struct builder *builder, size_t in, size_t out, size_t rows)
 {
     double flops = 2 * (double)(in * out * rows);
@@ -88,8 +88,8 @@ static void shared_linear(struct builder *builder, size_t in, size_t out, size_t
 
 /* -------- image models ------------------------------------------------------------------------ */
 
-/* Stage after stage with half the side. In V1.5 the second convolution of a stage's first block has
- * the stride, so that the first one is still of the side before. */
+/* Each stage has half the side of the previous one. In V1.5 the second convolution of a stage's
+ * first block has the stride, so the first one still has the previous side. */
 static void resnet(struct builder *builder, const size_t blocks[4])
 {
     const size_t expansion = 4;
@@ -107,7 +107,7 @@ static void resnet(struct builder *builder, const size_t blocks[4])
             normalisation(builder, width);
             convolution(builder, width, out, 1, side);
             normalisation(builder, out);
-            if (block == 0) { /* the input, made as wide as the output */
+            if (block == 0) { /* projects the input to the width of the output */
                 convolution(builder, in, out, 1, side);
                 normalisation(builder, out);
             }
@@ -147,7 +147,7 @@ static void vgg16(struct builder *builder)
 
 /* -------- Inception V3: blocks of branches, which read the same input ------------------------- */
 
-/* A convolution by `kernel` elements, normalised. Gives the width of its output. */
+/* A normalised convolution of `kernel` elements. Returns the width of its output. */
 static size_t unit(struct builder *builder, size_t in, size_t out, size_t kernel, size_t side)
 {
     convolution_by(builder, in, out, kernel, side);
@@ -155,7 +155,7 @@ static size_t unit(struct builder *builder, size_t in, size_t out, size_t kernel
     return out;
 }
 
-/* Branches: 1x1; 5x5; 3x3 twice; pooling. Each gives the width of all branches together. */
+/* Branches: 1x1; 5x5; 3x3 twice; pooling. Returns the total width of all branches. */
 static size_t inception_35(struct builder *builder, size_t in, size_t pooled)
 {
     const size_t side = 35;
@@ -165,7 +165,7 @@ static size_t inception_35(struct builder *builder, size_t in, size_t pooled)
     return out + unit(builder, in, pooled, 1, side);
 }
 
-/* From 35 x 35 to 17 x 17; one branch is pooled alone. */
+/* From 35 x 35 to 17 x 17. One branch only pools. */
 static size_t inception_to_17(struct builder *builder, size_t in)
 {
     size_t out = unit(builder, in, 384, 9, 17);
@@ -197,7 +197,7 @@ static size_t inception_to_8(struct builder *builder, size_t in)
     return in + out + unit(builder, last, 192, 9, 8);
 }
 
-/* Branches: 1x1; 3x3 as a row beside a column; the same behind a 3x3; pooling. */
+/* Branches: 1x1; 3x3 as a row and a column in parallel; the same after a 3x3; pooling. */
 static size_t inception_8(struct builder *builder, size_t in)
 {
     const size_t side = 8, kernel = 3, branch = 384;
@@ -248,12 +248,12 @@ static void bert_large(struct builder *builder)
         linear(builder, 4 * width, width, tokens);
         normalisation(builder, width);
     }
-    linear(builder, width, width, 1); /* the pooler: of the first token */
+    linear(builder, width, width, 1); /* the pooler: for the first token */
     bias(builder, words);
     linear(builder, width, width, tokens);
     normalisation(builder, width);
     shared_linear(builder, width, words, tokens);
-    linear(builder, width, 2, 1); /* is the second sentence the next one? */
+    linear(builder, width, 2, 1); /* does the second sentence follow the first? */
 }
 
 static void gpt2(struct builder *builder)

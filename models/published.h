@@ -1,20 +1,21 @@
 /*
  * Models that are not trained here, but whose gradients are exchanged (psring bench
- * --model-gradients): the tensors that the published definitions have, in the order in which they
- * are registered there, of which the backward pass completes the last one first. As PyTorch's
- * DistributedDataParallel does, that order is taken for granted, branches or not.
+ * --model-gradients). They have the tensors of the published definitions, in the order of
+ * registration. The backward pass completes the last tensor first. PyTorch's
+ * DistributedDataParallel assumes this order too, with branches or without.
  *
  * A tensor is a struct net_layer: its place in the arena, and the operations of the passes that
- * read it or make its gradient, for one standard input: an image of 224 x 224 (inception-v3: 299 x
- * 299), 512 tokens (bert-large), 1,024 tokens (gpt2). Counted are the products (convolutions,
- * linear layers, attention), a multiplication and an addition as two; backward takes twice the
- * forward pass's, but for a layer that reads the input. Normalisation, activations and losses are
- * not counted. Attention's products, and those with a matrix whose gradient comes later (the
- * embedding, which the last layer shares), are layers without parameters.
+ * read it or compute its gradient. The operations are for one standard input: an image of 224 x 224
+ * (inception-v3: 299 x 299), 512 tokens (bert-large), 1,024 tokens (gpt2). They count the products
+ * of convolutions, linear layers and attention, a multiplication and an addition as two. Backward
+ * takes twice the forward operations, except in a layer that reads the input. Normalisation,
+ * activations and losses are not counted. Two kinds of products are layers without parameters:
+ * attention's, and those with a matrix whose gradient comes later (the embedding, which the last
+ * layer shares).
  *
- * Source: torchvision, models/resnet.py (ResNet-50 and ResNet-101 V1.5), models/vgg.py
- * (configuration D) and models/inception.py (Inception V3 without the auxiliary classifier); He et
- * al. 2016, "Deep Residual Learning"; Simonyan and Zisserman 2015; Szegedy et al. 2016, "Rethinking
+ * Sources: torchvision, models/resnet.py (ResNet-50 and ResNet-101 V1.5), models/vgg.py
+ * (configuration D) and models/inception.py (Inception V3 without the auxiliary classifier). He et
+ * al. 2016, "Deep Residual Learning". Simonyan and Zisserman 2015. Szegedy et al. 2016, "Rethinking
  * the Inception Architecture", whose table 1 the code follows. Hugging Face transformers,
  * BertForPreTraining with the configuration of bert-large-uncased (Devlin et al. 2019) and
  * GPT2LMHeadModel with that of gpt2 (Radford et al. 2019).
@@ -28,7 +29,7 @@
 #include "models/net.h"
 
 enum published {
-    PUBLISHED_NONE, /* no model: the word of an option that is not given */
+    PUBLISHED_NONE, /* no model: value of an option that is not given */
     PUBLISHED_RESNET50,
     PUBLISHED_VGG16,
     PUBLISHED_BERT_LARGE,
@@ -37,14 +38,14 @@ enum published {
     PUBLISHED_INCEPTION_V3,
 };
 
-/* "none", "resnet50", ... by number; NULL ends them. */
+/* "none", "resnet50", ... by number, ended by NULL. */
 extern const char *const published_names[];
 
 /* "an image of 224 x 224" */
 const char *published_input(enum published model);
 
-/* All layers, in the order of the arena; *count of them. The caller frees *layers. STATUS_NO_MEMORY
- * is logged. */
+/* All layers, in the order of the arena; *count is their number. The caller frees *layers.
+ * STATUS_NO_MEMORY is logged. */
 enum status published_layers(enum published model, struct net_layer **layers, size_t *count);
 
 #endif
