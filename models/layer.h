@@ -1,7 +1,7 @@
 /*
  * A layer: a const table of functions, its shapes, and views of its parameters and gradients in the
- * net's arenas. One file for each kind. A layer allocates memory only in prepare. It holds what
- * forward must keep besides x and y (the positions of the maxima).
+ * net's arenas. One file for each kind. A layer allocates memory only in prepare, for
+ * what forward must keep besides x and y (the positions of the maxima).
  */
 #ifndef PSRING_MODELS_LAYER_H
 #define PSRING_MODELS_LAYER_H
@@ -42,8 +42,7 @@ struct layer {
     float *parameters[LAYER_TENSORS], *gradients[LAYER_TENSORS]; /* set by the net; device memory */
 
     double forward_flops, dx_flops, dw_flops; /* for one image; backward is dw plus dx, if wanted */
-    size_t dw_parts; /* number of parts in which dw becomes final, one after the other; 1 before
-                      * describe */
+    size_t dw_parts; /* parts in which dw becomes final, in turn; 1 before describe */
     uint8_t *index;  /* positions of maxima, with pooling */
     void *kept;      /* other data from forward for backward; the net frees it, like `index` */
     union {
@@ -77,9 +76,8 @@ struct layer_pass {
     const uint64_t *step_at;     /* step->step in device memory */
     const float *x;              /* (batch, in) */
     float *y;                    /* (batch, out): written by forward, read by backward */
-    float *dy;                   /* backward: gradient with respect to y, may be destroyed */
-    float *dx;                   /* backward: gradient with respect to x, overwritten; NULL: not
-                                  * wanted */
+    float *dy;                   /* backward: gradient by y, may be destroyed */
+    float *dx;                   /* backward: gradient by x, overwritten; NULL: not wanted */
     struct layer_ranges *ranges; /* NULL: the caller needs no notification of parts */
 };
 

@@ -37,8 +37,7 @@ double lr_scale_factor(enum lr_scale scale, size_t workers);
 enum lr_shape {
     LR_LINEAR,   /* linear decay to 0: short steps average out their noise */
     LR_CONSTANT, /* the peak */
-    LR_STEP,     /* times 0.1 at 1/3, 2/3 and 8/9 of the run: epochs 30, 60, 80 of 90 in Goyal et
-                  * al. */
+    LR_STEP,     /* x 0.1 at 1/3, 2/3, 8/9 of the run: epochs 30, 60, 80 of 90 (Goyal et al.) */
     LR_COSINE,   /* half a cosine to 0: Loshchilov and Hutter 2017, "SGDR", equation 5 */
 };
 extern const char *const lr_shape_names[];

@@ -28,8 +28,7 @@ struct net {
     float *parameters, *gradients; /* the arenas; device memory, as all below */
     float *y[LAYERS_MAX];          /* (batch_max, out) of each layer */
     float *dlogits;                /* (batch_max, output) */
-    float *dy[2];                  /* gradients with respect to activations, in turn: (batch_max,
-                                    * largest) */
+    float *dy[2];                  /* gradients by activations, in turn: (batch_max, largest) */
     struct loss_sum *sum;
     uint64_t *step_at; /* the step for dropout; an input (inputs.h) */
     uint64_t step_set; /* its present value */

@@ -36,8 +36,7 @@ struct net_step {
     bool training; /* false: dropout is the identity */
     uint64_t seed, step;
     uint32_t rank;
-    double divisor; /* divides the sum of losses before the gradients; 0: the batch size, so the
-                     * mean */
+    double divisor; /* divides the sum of losses; 0: the batch size, so the mean */
 };
 
 struct net_loss {

@@ -108,8 +108,7 @@ static void lars_step(struct optimizer *o, size_t first, size_t count, float *pa
         size_t at = tensor->first, length = tensor->count;
         if (at + length <= first || first + count <= at)
             continue;
-        CHECK(first <= at && at + length <= first + count); /* ranges are cut at the end of a
-                                                             * tensor */
+        CHECK(first <= at && at + length <= first + count); /* whole tensors only */
         if (tensor->bias)
             o->device->ops->sgd(o->device, &sgd, length, parameters + at, gradients + at,
                                 o->state + at);

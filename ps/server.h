@@ -56,8 +56,7 @@ struct server {
     /* State of the present plan. */
     struct store store;
     int window;
-    struct transport_slot *slots;     /* (workers, window): push n of a worker arrives in slot n %
-                                       * window */
+    struct transport_slot *slots;     /* (workers, window): slot n % window gets push n */
     struct transport_slot **expected; /* (workers): slot of each worker's next push */
     uint64_t *pushes;                 /* (workers): pushes received */
     int workers_paused;               /* workers that have sent PAUSE and no push since */

@@ -93,8 +93,7 @@ struct halving {
     struct codec *codecs;               /* (buckets): plain or compressed floats */
     struct halving_peer *peers;
     size_t peer_count;
-    struct transport_slot **oldest; /* (peers): the posted slot if it is the next of its slice; else
-                                     * NULL */
+    struct transport_slot **oldest; /* (peers): posted slot, next of its slice; else NULL */
     size_t *dealt;                  /* (slices): receives processed */
     uint64_t *tickets;              /* by position in schedule->items: tickets of sent messages */
     struct doubling doubling;

@@ -44,8 +44,7 @@ struct halving_cut {
     struct halving_group group;         /* before the cut */
     int parts;                          /* number of subgroups */
     int part;                           /* index of our subgroup */
-    struct halving_exchange *exchanges; /* (parts - 1): exchanges[d - 1] goes to subgroup part +
-                                         * d */
+    struct halving_exchange *exchanges; /* (parts - 1): [d - 1] goes to subgroup part + d */
 };
 
 static struct halving_group subgroup(const struct halving_cut *cut, int part)
@@ -190,8 +189,7 @@ size_t halving_slices(int workers, size_t count, size_t segment_bytes)
 
 static enum status allocate(struct halving_schedule *schedule)
 {
-    size_t each = 2 * schedule->slices; /* at most: sends of an exchange; the same number of
-                                         * receives */
+    size_t each = 2 * schedule->slices; /* most sends of an exchange; most receives */
     schedule->exchange_count = count_exchanges(schedule->workers);
     schedule->exchanges = calloc(schedule->exchange_count + 1, sizeof *schedule->exchanges);
     schedule->items = calloc(2 * each * schedule->exchange_count + 1, sizeof *schedule->items);

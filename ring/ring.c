@@ -336,8 +336,7 @@ enum status ring_plan_init(struct ring_plan *plan, const struct backend_env *sit
         return FAIL(STATUS_NO_MEMORY, "ring: no memory for %zu buckets", layout->buckets);
     TRY(codecs_new(&plan->codecs, site));
     for (size_t b = 0; b < layout->buckets; b++)
-        plan->codecs[b].workers *= part ? part->parts : 1; /* each worker represents `parts`
-                                                            * workers */
+        plan->codecs[b].workers *= part ? part->parts : 1; /* each represents `parts` workers */
     if (site->workers > 1)
         TRY(open_slots(plan, site, previous, segment_count));
 out:

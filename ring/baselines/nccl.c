@@ -49,8 +49,7 @@ struct nccl {
     struct device_stream *stream; /* communication */
     struct device_event *ready;   /* the compute stream has reached this point */
     struct device_event **done;   /* (events), by bucket of the plan */
-    struct nccl_piece *started;   /* (events); the last `held` of them have not been passed to
-                                   * NCCL */
+    struct nccl_piece *started;   /* (events); the first `held` are not with NCCL yet */
     void *memory;                 /* the plan's memory if NCCL has registered it; else NULL */
     float *first;                 /* one element of device memory, for connect_ring */
     size_t events, held;
@@ -326,8 +325,7 @@ static void nccl_close(void *self)
 {
     struct nccl *nccl = self;
     nccl_env_log_forget();
-    nccl_watch_free(&nccl->watch, nccl->finished); /* this also frees our `op` with the
-                                                    * communicator */
+    nccl_watch_free(&nccl->watch, nccl->finished); /* also frees our `op` */
     free_events(nccl);
     device_event_free(nccl->device, &nccl->ready);
     device_stream_free(nccl->device, &nccl->stream);

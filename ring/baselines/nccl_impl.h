@@ -71,8 +71,7 @@ void nccl_env_set(const struct nccl_env_options *options, int *log);
 enum { NCCL_NAME_BYTES = 16, NCCL_CHOICE_BYTES = 80 };
 
 struct nccl_choice {
-    const char *wanted;              /* the requested algorithm, such as "ring"; NULL: any.
-                                      * Borrowed */
+    const char *wanted;              /* requested: "ring", ...; NULL: any. Borrowed */
     uint64_t calls;                  /* all-reduces in the log */
     char algorithm[NCCL_NAME_BYTES]; /* of the last one: "ring", "tree", ... */
     char protocol[NCCL_NAME_BYTES];  /* "simple", "ll", "ll128" */
