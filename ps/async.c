@@ -308,13 +308,13 @@ static enum status check_bound(const struct async *u, int worker, const struct a
     if (!u->rules.alone && progress->applied <= pull->step)
         return FAIL(STATUS_PROTOCOL,
                     "server %d: worker %d was about to get parameters without step %" PRIu64
-                    ", which is not applied yet; please report it",
+                    ", which is not applied yet; please report this defect",
                     u->site->index, worker, pull->step);
     if (consistency->kind != CONSISTENCY_SSP || answer->staleness <= consistency->staleness)
         return STATUS_OK;
     return FAIL(STATUS_PROTOCOL,
                 "server %d: worker %d was about to get parameters that lack %u steps of another "
-                "one's, and --sync ssp:%" PRIu64 " allows that many; please report it",
+                "worker, at most %" PRIu64 " with this --sync ssp; please report this defect",
                 u->site->index, worker, (unsigned)answer->staleness, consistency->staleness);
 }
 
@@ -397,14 +397,14 @@ static enum status take_push(struct async *u, int worker, const struct message *
     struct async_push pull = {.step = push->step};
     pull.bucket = store_find(u->store, push, &pull.index);
     if (!pull.bucket || push->dtype != codec_dtype(u->site->options->compress))
-        return server_refuse(u->server, worker, push, "no chunk of this server's");
+        return server_refuse(u->server, worker, push, "not a chunk of this server");
     struct async_chunk *progress = progress_of(u, pull.bucket, pull.index);
     if (push->step < progress->clocks[worker] || u->waiting[worker] == u->window)
-        return server_refuse(u->server, worker, push, "its turn has been, or is not yet");
+        return server_refuse(u->server, worker, push, "the push is out of order");
     progress->clocks[worker] = push->step + 1;
     pull.late = !u->rules.alone && push->step < progress->applied;
     if (!u->rules.alone && push->step > progress->applied)
-        return server_refuse(u->server, worker, push, "the step before is not over");
+        return server_refuse(u->server, worker, push, "the previous step is not over");
     if (!pull.late) {
         size_t count = shard_chunk(pull.bucket->shard, pull.bucket->chunks, pull.index).count;
         add_gradients(u, &pull, payload, count, progress->contributions++ == 0);
@@ -425,7 +425,7 @@ static enum status take_array(struct async *u, int worker, const struct message 
     bool stores = message->kind == MESSAGE_STORE;
     const struct store_bucket *bucket = store_find_array(u->store, message, &index);
     if (!bucket || message->step >= u->updater->arrays)
-        return server_refuse(u->server, worker, message, "no array of this server's");
+        return server_refuse(u->server, worker, message, "not an array of this server");
     if (u->waiting[worker] > 0)
         return server_refuse(u->server, worker, message, "in the middle of a step");
     struct message answer = message_for(u, bucket, index, message->step);

@@ -166,12 +166,12 @@ static enum status take_push(struct server *server, int worker, const struct mes
         round->push = *push;
         round->bucket = store_find(&server->store, push, &round->index);
         if (!round->bucket)
-            return server_refuse(server, worker, push, "no chunk of this server's");
+            return server_refuse(server, worker, push, "not a chunk of this server");
         rounds->open++;
     }
     if (push->step != round->push.step || push->bucket != round->push.bucket ||
         push->offset != round->push.offset || push->length != round->push.length)
-        return server_refuse(server, worker, push, "the others are at another chunk");
+        return server_refuse(server, worker, push, "the other workers are at another chunk");
     round->payloads[worker] = payload;
     if (++round->arrived < server->workers)
         return STATUS_OK;
@@ -199,8 +199,9 @@ static enum status stop_between_rounds(struct server *server, int worker,
     if (!sums_await(server))
         return STATUS_OK;
     return server_refuse(server, worker, message,
-                         message->kind == MESSAGE_PAUSE ? "it pauses in the middle of a step"
-                                                        : "it left in the middle of a step");
+                         message->kind == MESSAGE_PAUSE
+                             ? "the worker pauses in the middle of a step"
+                             : "the worker left in the middle of a step");
 }
 
 static void end_rounds(struct server *server)

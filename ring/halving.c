@@ -472,8 +472,8 @@ static enum status halving_open(void **self, const struct backend_env *site)
     if (site->options->reduce_order == REDUCE_ORDER_RING)
         return FAIL(
             STATUS_UNSUPPORTED,
-            "rhd: adds in the order of a tree and cannot in the ring's; leave --reduce-order "
-            "ring out, or use --backend ring or ps");
+            "rhd: adds in the order of a tree and does not support --reduce-order ring; omit the "
+            "option, or use --backend ring or ps");
     struct halving *halving = calloc(1, sizeof *halving);
     if (!halving)
         return FAIL(STATUS_NO_MEMORY, "rhd: out of memory");

@@ -376,26 +376,25 @@ static enum status check_site(const struct backend_env *site)
     int locals = hosts_locals(hosts, site->workers, 0), uneven = hosts_uneven(hosts, site->workers);
     if (uneven >= 0) {
         if (site->index == 0)
-            log_error(
-                "hierarchical: %s has %d of the workers and %s %d: each worker averages with those "
-                "of its number on the other hosts, so all need as many; start as many on "
-                "each, or use --backend ring",
-                names[ranks[0]], locals, names[ranks[uneven]],
-                hosts_locals(hosts, site->workers, uneven));
+            log_error("hierarchical: %s has %d of the workers and %s %d, expected as many on each "
+                      "host; start as many on each, or use --backend ring",
+                      names[ranks[0]], locals, names[ranks[uneven]],
+                      hosts_locals(hosts, site->workers, uneven));
         return STATUS_USAGE;
     }
     if (site->options->reduce_order == REDUCE_ORDER_RING && !hosts_in_order(hosts, site->workers)) {
         if (site->index == 0)
             log_error("hierarchical: with --reduce-order ring the %d workers of a host must be "
-                      "neighbours in the order of the ranks, and those of %s are not; start them "
-                      "host by host (mpirun --map-by slot), leave it out, or use --backend ring",
+                      "neighbours in the order of the ranks, but those of %s are not; start them "
+                      "host by host (mpirun --map-by slot), omit the option, or use --backend ring",
                       locals, names[ranks[0]]);
         return STATUS_USAGE;
     }
     if (site->options->reduce_order == REDUCE_ORDER_RING &&
         site->options->compress != COMPRESS_NONE) {
         if (site->index == 0)
-            log_error("hierarchical: adds in the ring's order what has come uncompressed only");
+            log_error(
+                "hierarchical: --reduce-order ring cannot be combined with --compress; omit one");
         return STATUS_UNSUPPORTED;
     }
     return STATUS_OK;
@@ -472,7 +471,7 @@ out:
 
 const struct backend backend_hierarchical = {
     .name = "hierarchical",
-    .summary = "ring between hosts on what each host's ranks have added up in shared memory",
+    .summary = "ring between hosts; the ranks of a host add up in shared memory first",
     .uses_transport = true,
     .obeys_segment_bytes = true,
     .reduces = true,

@@ -82,11 +82,11 @@ static enum status create(const struct shared *shared, int *descriptor,
     if (error == 0 && fstat(*descriptor, &file) != 0)
         error = errno;
     if (error)
-        return FAIL(
-            status_from_errno(error),
-            "hierarchical: no %zu bytes of memory for the %d workers of %s to share: %s; use "
-            "smaller buckets (--bucket-mb), or --backend ring, which shares none",
-            shared->bytes, shared->options.group->size, own_host(shared), strerror(error));
+        return FAIL(status_from_errno(error),
+                    "hierarchical: cannot allocate %zu bytes of shared memory for the %d workers "
+                    "of %s: %s; use smaller buckets (--bucket-mb), or --backend ring, which needs "
+                    "none",
+                    shared->bytes, shared->options.group->size, own_host(shared), strerror(error));
     location->descriptor = *descriptor;
     location->device = file.st_dev;
     location->inode = file.st_ino;
@@ -110,9 +110,9 @@ static enum status find(const struct shared *shared, const struct shared_locatio
     }
     if (error || other) {
         log_error("hierarchical: rank %d on %s cannot open the memory of rank %d there, %s: %s; "
-                  "ranks of one host name must see each other's processes, which those of several "
-                  "containers or users do not: give each container a host name of its own, or use "
-                  "--backend ring",
+                  "ranks of one host name must see each other's processes, but those in several "
+                  "containers or of several users do not; give each container its own host name, "
+                  "or use --backend ring",
                   shared->options.world->rank, own_host(shared), shared->options.group->ranks[0],
                   path, error ? strerror(error) : "it is another file");
         return error ? status_from_errno(error) : STATUS_UNSUPPORTED;
@@ -121,7 +121,7 @@ static enum status find(const struct shared *shared, const struct shared_locatio
         return FAIL(
             STATUS_USAGE,
             "hierarchical: rank %d on %s needs %zu bytes of shared memory and rank %d there "
-            "has %lld: the longest bucket must be as long on all ranks",
+            "has %lld; the longest bucket must have the same length on all ranks",
             shared->options.world->rank, own_host(shared), shared->bytes,
             shared->options.group->ranks[0], (long long)file.st_size);
     return STATUS_OK;

@@ -93,8 +93,8 @@ enum status library_check(enum library_algorithm algorithm)
     if (strcmp(used, library_algorithm_names[algorithm]) == 0)
         return STATUS_OK;
     return FAIL(STATUS_UNSUPPORTED,
-                "--mpi-algorithm %s: this MPI library uses %s all the same; it takes Open MPI with "
-                "its component tuned",
+                "--mpi-algorithm %s: this MPI library uses %s instead; the option needs Open MPI "
+                "with its component tuned",
                 library_algorithm_names[algorithm], used);
 }
 

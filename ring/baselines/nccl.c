@@ -251,7 +251,7 @@ static const char *why_not(ncclResult_t result, const void *handle)
 static enum status try_to_register(void **handle, struct nccl_watch *watch,
                                    const struct comm_layout *layout, const char **why)
 {
-    *why = "this NCCL has no ncclCommRegister; it takes 2.19 or later";
+    *why = "this NCCL has no ncclCommRegister; use 2.19 or later";
     if (is_too_old())
         return STATUS_OK;
     enum status status = nccl_watch_lock(watch);
@@ -286,8 +286,8 @@ static enum status register_memory(void **handle, struct nccl_watch *watch,
     TRY(world_sum(site->world, site->group, &without, 1));
     if (without == 0)
         return STATUS_OK;
-    log_error("--nccl-register on: the memory of buckets cannot be registered%s%s%s; leave the "
-              "option out, and NCCL does without",
+    log_error("--nccl-register on: the memory of buckets cannot be registered%s%s%s; omit the "
+              "option: NCCL works without it",
               mine ? " on another rank" : " (", mine ? "" : why, mine ? "" : ")");
     TRY(deregister_memory(handle, watch));
     status = STATUS_UNSUPPORTED;
@@ -405,8 +405,8 @@ static enum status nccl_finish(void *self)
     TRY(deregister_memory(&nccl->memory, nccl->watch));
     TRY(read_choice(nccl));
     if (nccl->site->index == 0 && nccl->site->workers > 1 && nccl->choice.calls == 0)
-        log_warn("nccl: its log does not say by which algorithm it went; where NCCL_DEBUG, "
-                 "NCCL_DEBUG_SUBSYS or NCCL_DEBUG_FILE are set, unset them");
+        log_warn("nccl: its log does not name the algorithm; unset NCCL_DEBUG, NCCL_DEBUG_SUBSYS "
+                 "and NCCL_DEBUG_FILE where they are set");
     nccl->finished = true;
 out:
     return status;

@@ -223,9 +223,8 @@ enum status nccl_env_log_check(const struct nccl_env_log *log)
         return STATUS_OK;
     return FAIL(
         STATUS_WRONG,
-        "WRONG: --nccl-algo %s was asked for, and by NCCL's own log %llu of %llu all-reduces "
-        "went by %s; NCCL_ALGO is %s in its environment: unset what sets it, or ask for "
-        "--nccl-algo auto",
+        "WRONG: --nccl-algo %s was requested, but by NCCL's own log %llu of %llu all-reduces "
+        "used %s; NCCL_ALGO is %s in its environment; unset it there, or use --nccl-algo auto",
         choice->wanted, (unsigned long long)choice->other_calls, (unsigned long long)choice->calls,
         choice->other, set ? set : "not set");
 }

@@ -236,7 +236,7 @@ found=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
 [[ $found == "$(printf 'mpi %s,' "${algorithms[@]}")mpi recursive-doubling,ring ," ]] ||
     fail "algorithms of mpi.csv: $found"
 OMPI_MCA_coll=^tuned ends 1 "$lib/mpirun.sh" 2 "$psring" bench --backend mpi --mpi-algorithm ring -b 1k -e 1k -n 2
-says err "--mpi-algorithm ring: this MPI library uses default all the same"
+says err "--mpi-algorithm ring: this MPI library uses default instead"
 
 # What cannot be: said once, before anything is measured.
 ends 2 "$psring" bench --backend none -b 8k -e 4k

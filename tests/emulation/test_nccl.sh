@@ -60,12 +60,12 @@ algorithms "tree" 'tree/simple tree/simple tree/simple tree/simple' --nccl-algo 
 algorithms "NCCL's own choice" 'tree/ll tree/ll tree/ll ring/simple' --nccl-algo auto
 NCCL_ALGO=Tree algorithms "the user's, where none is asked for" 'tree/ll tree/ll tree/ll tree/simple' --nccl-algo auto
 EMULATED_NCCL_CHOICE=Tree contradicted "a tree in the place of the ring" \
-    '--nccl-algo ring was asked for, and by NCCL.s own log 1 of 1 all-reduces went by tree; NCCL_ALGO is Ring'
-NCCL_ALGO=Tree contradicted "the environment's tree" '--nccl-algo ring .* went by tree; NCCL_ALGO is Tree'
-EMULATED_NCCL_CHOICE=NVLS contradicted "another one than the tree" '--nccl-algo tree .* went by nvls' --nccl-algo tree
+    '--nccl-algo ring was requested, but by NCCL.s own log 1 of 1 all-reduces used tree; NCCL_ALGO is Ring'
+NCCL_ALGO=Tree contradicted "the environment's tree" '--nccl-algo ring .* used tree; NCCL_ALGO is Tree'
+EMULATED_NCCL_CHOICE=NVLS contradicted "another one than the tree" '--nccl-algo tree .* used nvls' --nccl-algo tree
 NCCL_DEBUG_SUBSYS=INIT bench 2 || fail "no log:"
 [[ $(column nccl_algorithm) == '. . . .' ]] || fail "no log: $(column nccl_algorithm)"
-grep -q 'its log does not say by which algorithm' "$folder/log" || fail "no log, and no word of it:"
+grep -q 'its log does not name the algorithm' "$folder/log" || fail "no log, and no word of it:"
 ! "$psring" bench --backend ring --nccl-algo tree >"$folder/log" 2>&1 || fail "--backend ring takes --nccl-algo:"
 grep -q 'error: --nccl-algo tree: --backend ring does not use it' "$folder/log" || fail "--backend ring and --nccl-algo:"
 

@@ -84,7 +84,7 @@ refused() # WHAT WORDS RANKS [RUN-OPTION...] -- TRAIN-OPTION...
     (($(grep -c 'error:' "$folder/log") == 1)) || fail "$1: more than one line:"
 }
 
-refused "unequal hosts" 'host0 has 2 of the workers and host2 1: ' 5 -- "${training[@]}"
+refused "unequal hosts" 'host0 has 2 of the workers and host2 1, expected as many on each host' 5 -- "${training[@]}"
 refused "the ring's order, dealt out" 'the 2 workers of a host must be neighbours' 6 --map-by node -- "${training[@]}"
 
 # --- a rank that is lost ------------------------------------------------------------------------------

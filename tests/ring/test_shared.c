@@ -349,7 +349,7 @@ Test(shared, another_file_is_not_taken_for_it)
 Test(shared, memory_of_another_length_is_not_taken_for_it)
 {
     vector_count[0] = VECTOR_COUNT / 2;
-    expect_refused("the longest bucket must be as long on all ranks");
+    expect_refused("the longest bucket must have the same length on all ranks");
 }
 
 Test(shared, a_signal_while_memory_is_allocated, .timeout = 60)
