@@ -1,5 +1,5 @@
-# bytes_per_node.gp: bytes that one node sends in one all-reduce, from bench.csv: what the
-# transport counted (bars) against theory (lines).
+# bytes_per_node.gp: bytes that one node sends in one all-reduce, from bench.csv: counted by the
+# transport (bars) and by theory (lines).
 load "style.gp"
 
 M = focus(point_values("", "BYTES"))
@@ -7,12 +7,12 @@ counts = point_values(sprintf("$BYTES == %d", M), "WORKERS")
 
 if (words(counts) == 0) { exit message "bytes_per_node: no all-reduce of more than one worker to draw" }
 
-# Numbers of workers are evenly spaced; around each stand its bars, 1 to 4.
+# Numbers of workers are evenly spaced. Each has 1 to 4 bars around it.
 bar = 0.18
 place(workers) = sum [i = 1:words(counts)] (int(word(counts, i)) == workers ? i : 0)
 at(b) = place(column(WORKERS)) + (b - 2.5) * bar
 
-# A bar each: the series, and what it sends. Of servers in the workers, both of a host are added.
+# One bar each: series, and bytes sent. For servers in workers, the bytes of both processes of a host are added.
 BARS = 4
 array SERIES_OF[BARS] = [10, 1, 1, 8]
 array NAMES[BARS] = ["ring: a worker", "1 server: a worker", "1 server: the server", "W servers in workers: a worker and its server"]

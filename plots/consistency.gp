@@ -1,5 +1,5 @@
-# consistency.gp: throughput, and time to the target accuracy, of each kind of consistency: all workers alike, and one slow;
-# from consistency.csv.
+# consistency.gp: throughput, and time to the target accuracy, of each kind of consistency, with equally fast workers
+# and with one slow worker; from consistency.csv.
 load "style.gp"
 load "consistency_facts.gp"
 
@@ -22,13 +22,13 @@ do for [t = 1:terminals] {
     set multiplot layout 1,2 title FACTS
     set title "Throughput (higher is better)"
     set ylabel "images/s, all workers"
-    plot FILE using ($0 - 0.2):2:xtic(1) with boxes lc rgb COLOUR[10] title "all workers alike", \
+    plot FILE using ($0 - 0.2):2:xtic(1) with boxes lc rgb COLOUR[10] title "all workers equally fast", \
          "" using ($0 + 0.2):6 with boxes lc rgb COLOUR[1] title "one computes " . SLOW, \
          "" using ($0 - 0.2):2:(text($2, "%.0f")) with labels font LABELS offset -0.5,0.6 notitle, \
          "" using ($0 + 0.2):6:(text($6, "%.0f")) with labels font LABELS offset 0.5,0.6 notitle
     set title "Time to " . TARGET . "% of the test images (lower is better)"
     set ylabel "seconds (column: median; line: all seeds)"
-    plot FILE using ($0 - 0.2):(height($3)):xtic(1) with boxes lc rgb COLOUR[10] title "all workers alike", \
+    plot FILE using ($0 - 0.2):(height($3)):xtic(1) with boxes lc rgb COLOUR[10] title "all workers equally fast", \
          "" using ($0 + 0.2):(height($7)) with boxes lc rgb COLOUR[1] title "one computes " . SLOW, \
          "" using ($0 - 0.2):(height($4)):(0):($5 > 0 ? $5 - $4 : 0) with vectors nohead lc rgb "#222222" lw 1.5 notitle, \
          "" using ($0 + 0.2):(height($8)):(0):($9 > 0 ? $9 - $8 : 0) with vectors nohead lc rgb "#222222" lw 1.5 notitle, \

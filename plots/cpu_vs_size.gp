@@ -1,5 +1,5 @@
-# cpu_vs_size.gp: processor seconds of all ranks for a GB of messages against their size, from bench.csv: one
-# server on the left, the ring on the right, over each transport, and MPI_Allreduce beside both.
+# cpu_vs_size.gp: processor seconds of all ranks per GB of messages, by message size, from bench.csv. Left: one server;
+# right: the ring; over each transport. MPI_Allreduce is in both panels.
 load "style.gp"
 
 processors = "processors.txt"
@@ -9,9 +9,9 @@ if (words(workers) == 0) { exit message "cpu_vs_size: no processor seconds to dr
 sizes = values(4)
 seconds = values(5)
 
-# Of each topology the colour, the darker the fewer layers a transport has; MPI_Allreduce is line style 12.
+# Each topology has one colour, darker for a transport with fewer layers. MPI_Allreduce has line style 12.
 array NAMES[3] = ["over zmq", "over mpi", "over tcp"]
-array TITLES[2] = ["1 server, on a machine of its own", "ring"]
+array TITLES[2] = ["1 dedicated server", "ring"]
 array TINTS[6] = ["#F2B98F", "#E58A4B", COLOUR[1], "#A3CBE5", "#4F9FD0", COLOUR[10]]
 array MARKS[6] = [4, 2, SHAPE[1], 6, 2, SHAPE[10]]
 do for [i = 1:6] { set style line 100 + i lc rgb TINTS[i] pt MARKS[i] ps 1.1 lw 1.8 }
@@ -22,13 +22,13 @@ set format x "%.0s %cB"
 set format y "%g"
 set xrange [word(sizes, 1) / 1.5 : word(sizes, words(sizes)) * 1.5]
 set yrange [word(seconds, 1) / 1.5 : word(seconds, words(seconds)) * 1.5]
-set xlabel "size of the message"
-set key at graph -0.05, graph -0.24 left top vertical maxrows 2 reverse Left samplen 2 width -7 # below: lines may go anywhere
+set xlabel "message size"
+set key at graph -0.05, graph -0.24 left top vertical maxrows 2 reverse Left samplen 2 width -7 # below the panels, because lines may be anywhere
 
 do for [t = 1:terminals] {
     height = 540.0
     eval terminal(t, "cpu_vs_size", 1000, height)
-    set multiplot layout 1, 2 title sprintf("Processor seconds of all ranks for a GB of messages (%d workers)\n", int(word(workers, 1))) . where \
+    set multiplot layout 1, 2 title sprintf("Processor seconds of all ranks per GB of messages (%d workers)\n", int(word(workers, 1))) . where \
         margins char 12, screen 0.985, screen 155.0 / height, screen 1 - 95.0 / height spacing char 11, char 0
     do for [topology = 1:2] {
         set title TITLES[topology]

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# draw.sh [--psring PROGRAM] DIR [FIGURE...]: draws figures of DIR/bench.csv, train.csv and consistency.csv into DIR, each
-# as .svg, .png and .pdf.
+# draw.sh [--psring PROGRAM] DIR [FIGURE...]: draws figures of DIR/bench.csv, train.csv and consistency.csv into DIR, as
+# .svg, .png and .pdf.
 # Without names, it draws all figures that have data. draw.sh --list prints the names.
 #
-# psring report (default: build/psring of this tree) reads the rows and writes the data files. It writes no data of a run
-# with wrong sums, and no figure is drawn then.
-# gnuplot runs in a separate folder with files of plain names. No name that a user has chosen is part of a command of
-# the shells that it starts.
+# psring report (default: build/psring of this tree) reads the rows and writes the data files. For a run with wrong sums
+# it writes no data, so no figure is drawn.
+# gnuplot runs in a separate folder with files of plain names. Its shell commands contain no name from the user.
 set -euo pipefail
-export LC_ALL=C.UTF-8 # a point in numbers, whatever the user's language; gnuplot has signs beyond ASCII
+export LC_ALL=C.UTF-8 # decimal point in every language; gnuplot prints characters beyond ASCII
 
 BENCH_FIGURES=(time_vs_size efficiency_vs_size time_vs_workers efficiency_vs_workers bytes_per_node)
 PROCESSOR_FIGURES=(cpu_vs_size)
@@ -32,13 +31,13 @@ case ${1:-} in
     ;;
 esac
 if [[ $1 == --psring ]]; then
-    (($# > 2)) || { echo "draw.sh: --psring needs a program, and then a folder" >&2 && exit 2; }
+    (($# > 2)) || { echo "draw.sh: expected --psring PROGRAM DIR" >&2 && exit 2; }
     psring=$2
     shift 2
 fi
-[[ -x $psring ]] || { echo "draw.sh: '$psring' is not a program; build it first, or name one with --psring" >&2 && exit 2; }
+[[ -x $psring ]] || { echo "draw.sh: '$psring': not a program; build psring, or use --psring PROGRAM" >&2 && exit 2; }
 psring=$(realpath "$psring")
-[[ -d $1 ]] || { echo "draw.sh: '$1' is not a folder" >&2 && exit 2; }
+[[ -d $1 ]] || { echo "draw.sh: '$1': not a folder" >&2 && exit 2; }
 dir=$(cd "$1" && pwd)
 shift
 
@@ -61,7 +60,7 @@ for figure in "${figures[@]}"; do
         failed=1
         echo "draw.sh: the figure $figure was not drawn:" >&2
     fi
-    # A series without points in a panel is no mistake.
+    # A series may have no points in a panel.
     sed '/^ *$/d; /Skipping data file with no valid points/d' messages.txt >&2
     for form in svg png pdf; do
         [[ ! -s $figure.$form ]] || mv "$figure.$form" "$dir"

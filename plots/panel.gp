@@ -1,7 +1,7 @@
-# panel.gp: one panel. LIST: series; CONDITION(0): does the current point belong? X: column of the axis;
-# Y(0), THEORY_Y(0): the measured value and theory's; LEGEND: 1 in the panel that carries the key; ALONE: 1 where the axis
-# has one value, at which no line can be drawn: theory is a short one across it. HAS_INTERVALS: 1 where Y is the time, whose
-# 95% interval is drawn as a bar.
+# panel.gp: draws one panel. LIST: the series. CONDITION(0): whether the current point belongs to it. X: column of the
+# axis.
+# Y(0), THEORY_Y(0): measured value and theory. LEGEND: 1 in the panel with the key. ALONE: 1 if the axis has a single
+# value; theory is then a short line across it. HAS_INTERVALS: 1 if Y is the time; its 95% interval is drawn as a bar.
 plot for [k = 1:ALONE ? words(LIST) : 0] points \
          using (column(SERIES) == word(LIST, k) + 0 && CONDITION(0) ? column(X) / 1.06 : NaN):(THEORY_Y(0)):(column(X) * 0.12):(0) \
          with vectors nohead ls 20 + int(word(LIST, k)) notitle, \

@@ -1,17 +1,18 @@
-# Parts of all figures: how the points are read, what each series looks like, titles. Each figure loads this.
-# gnuplot runs in draw.sh's folder, among the files that psring report --figures writes. MODEL_BYTES is set there.
+# Parts of all figures: reading of points, the look of each series, titles. Each figure loads this file.
+# gnuplot runs in draw.sh's folder, among the files of psring report --figures. draw.sh sets MODEL_BYTES.
 set datafile missing "NaN"
 set encoding utf8
 
-# The series of results_series (experiments/bench/results.h). Okabe and Ito's colours, which colour-blind readers can tell apart; the
-# shapes differ as well, open ones let others be seen. The theory of a series has its style plus 20. In a key 39 stands
-# for all theory; 40 is a limit. The page of psring report has the same colours (report/palette.css).
+# The series of results_series (experiments/bench/results.h), in the colours of Okabe and Ito, which colour-blind
+# readers can distinguish. The shapes differ, too; open shapes do not hide others. The theory of a series has its style
+# plus 20. Style 39 is all theory in a key, 40 a limit. The page of psring report has the same colours
+# (report/palette.css).
 
 array COLOUR[12] = ["#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#8B6B3D", "#0072B2", "#56B4E9", "#009E73"]
 array SHAPE[12] = [5, 9, 11, 15, 5, 9, 11, 15, 3, 7, 4, 12]
 array LABEL[12] = ["1 server", "2 servers", "W/2 servers", "W servers", "1 server", "2 servers", "W/2 servers", "W servers", \
     "W in workers + W/2 spare", "ring", "halving-doubling", "MPI_Allreduce, fastest"]
-# Of servers in the workers, in figures that have them beside those on machines of their own.
+# Colour of servers in workers, in figures that also show dedicated servers.
 IN_WORKERS = "#B79AD6"
 do for [i = 1:12] {
     set style line i lc rgb COLOUR[i] pt SHAPE[i] ps (i > 10 ? 1.5 : 0.9) lw 1.8
@@ -24,12 +25,12 @@ set border 3
 set tics nomirror out
 set key top left reverse Left samplen 3
 
-# Who stands in the left panels (servers on machines of their own) and in the right ones (in workers): few, so that what
-# they show is seen at once. The tables and the page of psring report have all.
+# The series of the left panels (dedicated servers) and of the right panels (servers in workers). Only a few, so that
+# the figure is readable; the tables and the page of psring report have all.
 LEFT = "1 4 10 12"
 RIGHT = "5 8 9 10 12"
 
-# The columns of points.txt by their names, here and in the conditions below, which are awk's: "$BYTES == 4".
+# The columns of points.txt by name, here and in the awk conditions below: "$BYTES == 4".
 points = "points.txt"
 COLUMNS = "SERIES OWN WORKERS BYTES TIME THEORY EFFICIENCY PER_MACHINE WORKER_SENT WORKER_THEORY SERVER_SENT SERVER_THEORY LOW HIGH"
 columns = ""
@@ -37,24 +38,24 @@ do for [i = 1:words(COLUMNS)] {
     eval word(COLUMNS, i) . " = " . i
     columns = columns . sprintf("-v %s=%d ", word(COLUMNS, i), i)
 }
-# point_values(CONDITION, NAME): the different numbers of a column, ascending.
+# point_values(CONDITION, NAME): the distinct numbers of a column, ascending.
 point_values(condition, name) = system(sprintf( \
     "awk %s '%s { print $%s }' points.txt | sort -nu | tr '\\n' ' '", columns, condition, name))
-# Which of the series in `list` have points where CONDITION holds.
+# present(LIST, CONDITION): the series of the list that have points with CONDITION.
 present(list, condition) = point_values(sprintf("(%s) && index(\" %s \", \" \" $SERIES \" \")", condition, list), "SERIES")
 
 HAS_INTERVALS = 0 # see panel.gp
-larger(a, b) = a > b ? a : b # b where a is not known
+larger(a, b) = a > b ? a : b # b if a is unknown
 network = system("cat network.txt")
 
 where = network[1:8] eq "loopback" ? \
     "network=loopback: no per-node limit, topology effects do not show" : "network=" . network
 size_text(bytes) = bytes >= 1e6 ? sprintf("%.1f MB", bytes / 1e6) : sprintf("%.1f kB", bytes / 1e3)
-# The gradient of keras-cnn if it is among the sizes, else the largest.
+# The size of keras-cnn's gradient if it was measured, otherwise the largest size.
 focus(sizes) = words(sizes) == 0 ? 0 : strstrt(" " . sizes, sprintf(" %d ", MODEL_BYTES)) ? MODEL_BYTES : int(word(sizes, words(sizes)))
 
-# Each figure is drawn three times: terminal(1, NAME, W, H) is SVG, terminal(2, ...) PNG, terminal(3, ...) PDF, in
-# which 100 of the units are an inch.
+# Each figure is drawn three times: terminal(1, NAME, W, H) is SVG, terminal(2, ...) PNG, terminal(3, ...) PDF with 100
+# units per inch.
 terminals = 3
 terminal(i, name, width, height) = i == 3 ? \
     sprintf("set terminal pdfcairo noenhanced size %.2fin,%.2fin font 'DejaVu Sans,9.4' fontscale 1 linewidth 1.4 pointscale 0.8; set output '%s.pdf'", width / 100.0, height / 100.0, name) : i == 1 ? \

@@ -1,4 +1,4 @@
-# throughput.gp: images/s of paced training against the number of workers, from train.csv.
+# throughput.gp: images/s of paced training by number of workers, from train.csv.
 load "style.gp"
 load "facts.gp"
 
@@ -6,14 +6,14 @@ counts = system("awk '{ print $3 }' training.txt | sort -nu | tr '\\n' ' '")
 if (words(counts) == 0) { exit message "throughput: no paced training to draw" }
 most = word(counts, words(counts)) + 0
 
-# From 0 on both axes: free averaging is a straight line, and what is lost against it has its true length.
+# Both axes start at 0, so free averaging is a straight line, and losses have their true length.
 set xlabel "workers W"
 set ylabel "images/s, all workers"
 set xrange [0 : most * 1.1]
 set yrange [0 : *]
 set xtics ("0" 0)
 do for [i = 1:words(counts)] { set xtics add (word(counts, i) int(word(counts, i))) }
-set title sprintf("Training keras-cnn, %g ms of computation a step (%d images a worker)\n%s", PACED_MS, BATCH, where)
+set title sprintf("Training keras-cnn, %g ms of computation per step (%d images per worker)\n%s", PACED_MS, BATCH, where)
 
 DRAWN = "1 4 8 10 12"
 array NAMES[5] = ["1 server", "W servers", "W servers in workers", "ring", "MPI_Allreduce"]

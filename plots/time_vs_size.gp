@@ -1,10 +1,10 @@
-# time_vs_size.gp: time of one all-reduce against its size, from bench.csv. Dashed: theory, bytes over the
-# links' rate, without latency.
+# time_vs_size.gp: time of one all-reduce by message size, from bench.csv. Dashed: theory, bytes / link rate, without
+# latency.
 load "style.gp"
 NAME = "time_vs_size"
-TITLE = "One all-reduce: time against size (W workers), with 95% intervals"
+TITLE = "One all-reduce: time by size (W workers), with 95% intervals"
 YLABEL = "time (ms)"
-THEORY_NAME = "theory, bytes alone"
+THEORY_NAME = "theory, bytes only"
 HAS_INTERVALS = 1
 Y(x) = column(TIME)
 THEORY_Y(x) = column(THEORY)

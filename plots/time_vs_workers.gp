@@ -1,8 +1,8 @@
-# time_vs_workers.gp: time of one all-reduce against the number of workers, from bench.csv.
+# time_vs_workers.gp: time of one all-reduce by number of workers, from bench.csv.
 load "style.gp"
 NAME = "time_vs_workers"
-TITLE = "One all-reduce: time against workers, with 95% intervals"
-THEORY_NAME = "theory, bytes alone"
+TITLE = "One all-reduce: time by workers, with 95% intervals"
+THEORY_NAME = "theory, bytes only"
 HAS_INTERVALS = 1
 ROWS = 1
 YLABEL1 = "time (ms)"

@@ -1,8 +1,7 @@
-# vs_size.gp: a figure against the size of the message, a row of panels for each number of workers; on the
-# left the servers have machines of their own, on the right they are in workers. Set before: NAME, TITLE,
-# YLABEL, THEORY_NAME, Y, THEORY_Y, the axis y.
+# vs_size.gp: draws a figure by message size, with one row of panels per number of workers. Left: dedicated servers;
+# right: servers in workers. The caller sets NAME, TITLE, YLABEL, THEORY_NAME, Y, THEORY_Y and the y axis.
 
-# Numbers of workers that were measured with one size only are left out, unless all were.
+# Leave out numbers of workers with a single size, unless all have a single size.
 all_counts = point_values("", "WORKERS")
 counts = ""
 do for [N in all_counts] {
@@ -28,13 +27,13 @@ do for [t = 1:terminals] {
         all = p % 2 ? LEFT : RIGHT
         ALONE = words(point_values("$WORKERS == " . N, "BYTES")) == 1
         CONDITION(x) = column(WORKERS) == N && column(OWN) == 1
-        # One key, in the last panel, whose series have the colours of those on the left, too.
+        # The last panel has the only key. Its series have the same colours in the left panels.
         LIST = all
         LEGEND = p == 2 * rows
         if (LEGEND) { LIST = present(all, "1") }
         set key at screen 0.07, screen 100.0 / height left top vertical maxrows 4
-        set title sprintf("%d workers, servers %s", N, p % 2 ? "on machines of their own" : "in workers")
-        if (p > 2 * rows - 2) { set xlabel "size of the message" } else { unset xlabel }
+        set title sprintf("%d workers, servers %s", N, p % 2 ? "outside workers" : "in workers")
+        if (p > 2 * rows - 2) { set xlabel "message size" } else { unset xlabel }
         if (p % 2) { set ylabel YLABEL } else { unset ylabel }
         load "panel.gp"
     }

@@ -1,6 +1,6 @@
-# vs_workers.gp: a figure against the number of workers, at the size of keras-cnn's gradient if it was
-# measured, else the largest; a row of panels for each of ROWS: Y1 and THEORY_Y1, Y2 and THEORY_Y2. Set
-# before: NAME, TITLE, ROWS, YLABEL1, YLABEL2.
+# vs_workers.gp: draws a figure by number of workers, at the size of keras-cnn's gradient if it was measured, otherwise
+# at the largest. One row of panels per ROWS: Y1 and THEORY_Y1, Y2 and THEORY_Y2. The caller sets NAME, TITLE, ROWS,
+# YLABEL1, YLABEL2.
 M = focus(point_values("", "BYTES"))
 if (M == 0) { exit message NAME . ": no all-reduce of more than one worker to draw" }
 counts = point_values(sprintf("$BYTES == %d", M), "WORKERS")
@@ -8,7 +8,7 @@ HAS_THEORY = words(point_values("$THEORY != \"NaN\"", "THEORY")) > 0
 X = WORKERS
 ALONE = words(counts) == 1
 CONDITION(x) = column(BYTES) == M
-# The panels of a row have one scale.
+# The panels of a row share one scale.
 array TOP[2]
 do for [row = 1:ROWS] {
     stats points using (CONDITION(0) ? row == 1 ? larger(HAS_INTERVALS && column(HIGH) < 2 * Y1(0) ? column(HIGH) : NaN, larger(THEORY_Y1(0), Y1(0))) : larger(THEORY_Y2(0), Y2(0)) : NaN) nooutput
@@ -31,7 +31,7 @@ do for [t = 1:terminals] {
         THEORY_Y(x) = p <= 2 ? THEORY_Y1(0) : THEORY_Y2(0)
         set yrange [0 : TOP[(p + 1) / 2]]
         set key at screen 0.07, screen 100.0 / height left top vertical maxrows 4
-        set title p % 2 ? "servers on machines of their own" : "servers in workers"
+        set title p % 2 ? "dedicated servers" : "servers in workers"
         if (p > 2 * ROWS - 2) { set xlabel "workers W" } else { unset xlabel }
         if (p % 2) { set ylabel (p <= 2 ? YLABEL1 : YLABEL2) } else { unset ylabel }
         load "panel.gp"

@@ -131,7 +131,7 @@ const char *text_next_entry(const char *entry)
     return entry + (*entry == ';');
 }
 
-/* How many machines a configuration would have taken with this number of workers. 0: it was not
+/* The number of machines that a configuration with this number of workers would need. 0: it was not
  * left out. */
 static int machines_for(const struct run *run, const char *who, int workers)
 {
@@ -152,8 +152,8 @@ static bool is_steady(const struct point *point)
     return !*point->unsteady;
 }
 
-/* The most workers that both the column and the ring were measured with; 0: none. `steady`: and
- * undisturbed. `several`: and from two starts of each. */
+/* The largest number of workers with which the column and the ring were measured; 0: none.
+ * `steady`: only undisturbed measurements. `several`: only with two starts of each. */
 static int most_workers(const struct results *results, enum column column, bool steady,
                         bool several)
 {
@@ -175,19 +175,19 @@ static void add_name(struct line *line, const struct results *results, enum colu
     const struct point *mpi = results_column(results, COLUMN_MPI, workers, bytes);
     switch (column) {
     case COLUMN_PS1:
-        line_add(line, "One parameter server on a machine of its own");
+        line_add(line, "One parameter server on its own machine");
         break;
     case COLUMN_IN1:
         line_add(line, "One parameter server inside a worker");
         break;
     case COLUMN_INW:
-        line_add(line, "Servers in all workers, on the same machines");
+        line_add(line, "One server in every worker, on the same machines");
         break;
     case COLUMN_PSW:
         line_add(line, "As many servers as workers, on %d further machines", workers);
         break;
     case COLUMN_MIXED:
-        line_add(line, "Servers in all workers and on %d further machine%s", workers / 2,
+        line_add(line, "One server in every worker and on %d further machine%s", workers / 2,
                  workers / 2 == 1 ? "" : "s");
         break;
     case COLUMN_RHD:
@@ -231,8 +231,9 @@ static void add_marks(struct line *line, const struct point *one, const struct p
         line_add(line, "; the machine was busy with other work+");
 }
 
-/* "NAME: slower than the ring, 2.66 (2.60 to 2.71) times its time. Theory: 2.67." The claim takes
- * fewer workers if the most were not measured, were disturbed, or have one start only. */
+/* Adds "NAME: slower than the ring, 2.66 (2.60 to 2.71) times its time; theory: 2.67." Uses fewer
+ * workers if the measurement with the most workers is missing, disturbed, or from one start only.
+ */
 static void add_claim(struct answer *answer, const struct run *run, enum column column)
 {
     const struct results *results = &run->results;
@@ -266,13 +267,12 @@ static void add_claim(struct answer *answer, const struct run *run, enum column 
         if (workers != most)
             line_add(&line, "; with %s", text_counted(workers, "worker").text);
         if (steady > 0 && steady < measured)
-            line_add(&line, " (with %d not steady, or one start)", measured);
+            line_add(&line, " (with %d: not steady, or one start)", measured);
         else if (steady == 0)
             line_add(&line, "; no steady measurement");
     }
     if (needed > 0)
-        line_add(&line, " (%s with it take %d machines)", text_counted(most, "worker").text,
-                 needed);
+        line_add(&line, " (%s would need %d machines)", text_counted(most, "worker").text, needed);
     if (point && ring)
         add_marks(&line, point, ring);
     line_add(&line, ".");
@@ -282,7 +282,8 @@ static void add_claim(struct answer *answer, const struct run *run, enum column 
 
 /* -------- by size ----------------------------------------------------------------------------- */
 
-/* With how many workers most sizes of both were measured; of as many, the most workers. 0: none. */
+/* The number of workers with which the most sizes of both were measured. Prefers more workers among
+ * equals. 0: none. */
 static int workers_by_size(const struct results *results, enum column column)
 {
     int best = 0;
@@ -301,8 +302,8 @@ static int workers_by_size(const struct results *results, enum column column)
     return best;
 }
 
-/* As in the tables: "*" where the processors limited one of them, "+" where other work disturbed
- * it. */
+/* The mark of the tables: "*": the processors limited one of them. "+": other work disturbed one.
+ */
 static const char *mark_of(const struct point *one, const struct point *two)
 {
     const enum state one_state = one->time.state, two_state = two->time.state;
@@ -311,8 +312,8 @@ static const char *mark_of(const struct point *one, const struct point *two)
                                                                           : "";
 }
 
-/* "; faster at 4 B (0.44 of its time), 4.1 kB (0.50)": the sizes of one verdict. Returns how many.
- */
+/* Adds the sizes with one verdict: "; faster at 4 B (0.44 times), 4.1 kB (0.50 times)". Returns
+ * their number. */
 static size_t add_sizes(struct line *line, const struct results *results, enum column column,
                         int workers, enum verdict verdict, const char *words)
 {
@@ -334,7 +335,7 @@ static size_t add_sizes(struct line *line, const struct results *results, enum c
     return count;
 }
 
-/* Only the sizes that were compared, each with its own verdict. */
+/* Adds the claim by size: only measured sizes, each with its own verdict. */
 static void add_by_size(struct answer *answer, const struct results *results)
 {
     static const struct {
@@ -350,8 +351,8 @@ static void add_by_size(struct answer *answer, const struct results *results)
     size_t count = 0;
     if (workers == 0)
         return;
-    line_add(&line,
-             "One server against the ring by size, %s:", text_counted(workers, "worker").text);
+    line_add(&line, "One server compared with the ring, by size, %s:",
+             text_counted(workers, "worker").text);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         char words[32];
         snprintf(words, sizeof words, "%s%s ", count > 0 ? "; " : " ", kinds[k].words);
@@ -412,5 +413,6 @@ void answer_make(struct answer *answer, const struct run *run)
     answer->note =
         "Theory: the ring is bandwidth-optimal among the workers alone. Servers on further "
         "machines can be faster,\n  because they add links. In brackets: 95% intervals, "
-        "which cover starts as well as iterations.\n  A verdict needs two starts of both.";
+        "which cover starts as well as iterations.\n  A verdict needs two starts of both "
+        "configurations.";
 }

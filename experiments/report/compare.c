@@ -14,19 +14,19 @@ static const char *const keys[] = {
     "backend",         "transport",      "device",   "workers", "servers",   "placement",
     "bytes",           "mpi_algorithm",  "compress", "hosts",   "interface", "model_gradients",
     "inter_host_hops", "nccl_algorithm", "skew_ms",  "network"};
-enum { KEYS = sizeof keys / sizeof *keys, SHARED_KEYS = KEYS - 1 }; /* all but the network */
+enum { KEYS = sizeof keys / sizeof *keys, SHARED_KEYS = KEYS - 1 }; /* all except the network */
 
 /* -------- what rows are of -------------------------------------------------------------------- */
 
-/* One table's rows by their keys. */
+/* The keys of the rows of one table. */
 struct kinds {
-    const char *(*of)[KEYS]; /* (rows), owned; what they point to is the table's */
-    bool shared[KEYS]; /* that both tables have: one that only one has, because the other is of
-                        * an earlier version, tells nothing */
-    bool whole[KEYS];  /* all that this table has, the network too */
+    const char *(*of)[KEYS]; /* (rows), owned; the strings belong to the table */
+    bool shared[KEYS]; /* keys in both tables; a key in one table only, from an earlier version, is
+                          no difference */
+    bool whole[KEYS];  /* all keys of this table, including the network */
 };
 
-/* A row of an earlier version has no skew_ms: its ranks started together. */
+/* The field of a key. Rows of an earlier version lack skew_ms: their ranks started together. */
 static const char *field_of(const struct csv_table *table, size_t row, const char *key)
 {
     const char *field = csv_table_field(table, row, key);
@@ -40,7 +40,7 @@ static enum status kinds_read(struct kinds *kinds, const struct csv_table *table
     if (!kinds->of)
         return FAIL(STATUS_NO_MEMORY, "psring compare: out of memory");
     for (int k = 0; k < KEYS; k++) {
-        const bool skew = strcmp(keys[k], "skew_ms") == 0; /* 0 without the column */
+        const bool skew = strcmp(keys[k], "skew_ms") == 0; /* counts as 0 without the column */
         kinds->whole[k] = skew || csv_table_has(table, keys[k]);
         kinds->shared[k] =
             kinds->whole[k] && k < SHARED_KEYS && (skew || csv_table_has(other, keys[k]));
@@ -59,7 +59,7 @@ static bool are_alike(const char *const *one, const char *const *other, const bo
     return true;
 }
 
-/* Two rows of one table. */
+/* Whether two rows of one table are of one configuration. */
 static bool is_same(const struct kinds *kinds, size_t one, size_t other)
 {
     return are_alike(kinds->of[one], kinds->of[other], kinds->whole);
@@ -74,7 +74,7 @@ static bool has_network(const struct csv_table *table, const char *network)
     return false;
 }
 
-/* Of one network, or of two of which neither is in the other's table. */
+/* Whether the networks match: they are equal, or neither is in the other table. */
 static bool networks_match(const struct compare *compare, size_t before, size_t after)
 {
     const char *one = csv_table_field(&compare->before, before, "network");
@@ -96,7 +96,7 @@ static bool match(const struct compare_search *search, size_t before, size_t aft
            networks_match(search->compare, before, after);
 }
 
-/* Whether one of the tables tells apart what the other does not. */
+/* Whether one table distinguishes rows that the other does not. */
 static bool is_ambiguous(const struct compare_search *search, size_t before, size_t after)
 {
     const struct compare *compare = search->compare;
@@ -108,7 +108,7 @@ static bool is_ambiguous(const struct compare_search *search, size_t before, siz
     return apart;
 }
 
-/* Was measured before, further up: that row's group has it. */
+/* Whether an earlier row of the table is of the same configuration. Its group includes this row. */
 static bool is_repeated(const struct compare_search *search, size_t after)
 {
     size_t first = 0;
@@ -117,7 +117,7 @@ static bool is_repeated(const struct compare_search *search, size_t after)
     return first < after;
 }
 
-/* All rows that are alike to `row`, as starts of one configuration. `starts`: room for all rows. */
+/* Combines all rows of the configuration of `row`, as its starts. `starts`: space for all rows. */
 static void measure(const struct csv_table *table, const struct kinds *kinds, size_t row,
                     struct start *starts, struct measured *time)
 {
@@ -140,8 +140,8 @@ static void measure(const struct csv_table *table, const struct kinds *kinds, si
         time->state = worst;
 }
 
-/* At one size the starts of all configurations differ by about as much, so their spread is pooled
- * by size, over both runs. */
+/* Makes the verdicts. At one size the starts of all configurations have a similar spread, so it is
+ * pooled by size, over both runs. */
 static void draw_verdicts(struct compare *compare)
 {
     for (size_t p = 0; p < compare->count; p++) {
@@ -207,14 +207,14 @@ static enum status read_bench(struct csv_table *table, const char *dir)
 }
 
 /*
- * Pairs rows of DIR_AFTER/bench.csv with those of DIR_BEFORE/bench.csv that have the same backend,
- * transport, device, workers, servers, placement, bytes, algorithm, compression, hosts and their
- * order, interface and model, as far as both have these columns. Rows alike are starts of one
- * configuration. The intervals cover starts and hold for all pairs together (judge.h). A network
- * that is in both runs is compared with itself, else one run's network with the other's. Rows
- * that only one table distinguishes are in no pair. STATUS_INPUT (logged): a file is missing or
- * damaged, or no row is in both. Needs compare_free, also after an error. O(rows of one times rows
- * of the other).
+ * Pairs rows of DIR_AFTER/bench.csv with rows of DIR_BEFORE/bench.csv. The rows of a pair have the
+ * same backend, transport, device, workers, servers, placement, bytes, algorithm, compression,
+ * hosts and their order, interface and model, as far as both tables have these columns. Equal rows
+ * of one table are starts of one configuration. The intervals cover starts and hold for all pairs
+ * together (judge.h). A network that is in both runs is compared with itself, otherwise one run's
+ * network with the other's. Rows that only one table distinguishes are in no pair.
+ * STATUS_INPUT (logged): a file is missing or damaged, or there is no pair. Always needs
+ * compare_free. O(rows of one x rows of the other).
  */
 static enum status compare_read(struct compare *compare, const char *dir_before,
                                 const char *dir_after)
@@ -225,10 +225,10 @@ static enum status compare_read(struct compare *compare, const char *dir_before,
     TRY(read_bench(&compare->after, dir_after));
     TRY(find_pairs(compare));
     if (compare->count == 0) {
-        log_error("%s and %s: no all-reduce of one kind and size is in both%s; measure both with "
-                  "the same --hosts and --sizes",
-                  dir_before, dir_after,
-                  compare->ambiguous > 0 ? " without one of them being of several kinds" : "");
+        log_error(
+            "%s and %s: no common all-reduce of one kind and size%s; measure both with the same "
+            "--hosts and --sizes",
+            dir_before, dir_after, compare->ambiguous > 0 ? " that both distinguish" : "");
         status = STATUS_INPUT;
     }
 out:
@@ -245,7 +245,7 @@ static void compare_free(struct compare *compare)
 
 /* -------- in words ---------------------------------------------------------------------------- */
 
-/* The networks of a table, each once. */
+/* Adds the networks of a table, each once. */
 static void add_networks(struct line *line, const struct csv_table *table)
 {
     for (size_t row = 0; row < table->rows; row++) {
@@ -258,7 +258,8 @@ static void add_networks(struct line *line, const struct csv_table *table)
     }
 }
 
-/* One sentence, if pairs are of two networks; else false, and "". Cut to `size`. */
+/* Writes one sentence if a pair has two networks, cut to `size`. Otherwise writes "" and returns
+ * false. */
 static bool compare_networks(const struct compare *compare, char *text, size_t size)
 {
     bool differ = false;
@@ -266,7 +267,7 @@ static bool compare_networks(const struct compare *compare, char *text, size_t s
     for (size_t p = 0; !differ && p < compare->count; p++) {
         const char *before = csv_table_field(&compare->before, compare->pairs[p].before, "network");
         const char *after = csv_table_field(&compare->after, compare->pairs[p].after, "network");
-        differ = *before && *after && strcmp(before, after) != 0; /* both say */
+        differ = *before && *after && strcmp(before, after) != 0; /* both are known */
     }
     if (!differ)
         return false;
@@ -274,11 +275,12 @@ static bool compare_networks(const struct compare *compare, char *text, size_t s
     add_networks(&line, &compare->before);
     line_add(&line, "; after ");
     add_networks(&line, &compare->after);
-    line_add(&line, ". The times differ with them, whatever else has changed.");
+    line_add(&line, ". The networks alone change the times.");
     return true;
 }
 
-/* Host by host, as many neighbours are on two hosts as there are hosts. */
+/* Adds hosts and their order. Ordered host by host, the number of neighbours on two hosts equals
+ * the number of hosts. */
 static void add_hosts(struct line *line, const struct csv_table *table, size_t row)
 {
     const char *hosts = csv_table_field(table, row, "hosts");
@@ -293,7 +295,7 @@ static void add_hosts(struct line *line, const struct csv_table *table, size_t r
         line_add(line, ", %s neighbours apart", apart);
 }
 
-/* Of a pair's row in `after`. */
+/* A field of the pair's row in `after`. */
 static const char *field_in(const struct compare *compare, const struct compare_pair *pair,
                             const char *name)
 {
@@ -309,7 +311,8 @@ static bool has_several_networks(const struct csv_table *table)
     return several;
 }
 
-/* "ring over tcp", "ps over zmq, 2 dedicated, fp16", ... of a pair, cut to `size`. */
+/* Writes the name of a pair, cut to `size`: "ring over tcp", "ps over zmq, 2 dedicated, fp16", ...
+ */
 static void compare_name(const struct compare *compare, const struct compare_pair *pair, char *text,
                          size_t size)
 {
@@ -341,21 +344,23 @@ enum { NAME_BYTES = 192, RATIO_BYTES = 160, TEXT_BYTES = 512 };
 static const char summary[] =
     "Compares the all-reduces of two runs (folders with a bench.csv): before and after a change,\n"
     "or two clusters. Prints a table and writes AFTER/compare.html.\n"
-    "A ratio is the time in AFTER over that in BEFORE. Rows alike within one bench.csv are starts\n"
-    "of one configuration. A verdict needs two starts of six iterations at least in both runs. In\n"
-    "brackets: what the 95% intervals of both allow, which cover starts and hold for all verdicts\n"
-    "together. There is no difference if they overlap, or if the difference is below the spread\n"
-    "between starts. Ends with 1 if sums are wrong. Warns if the networks differ.";
+    "A ratio is the time in AFTER / the time in BEFORE. Rows of one bench.csv that differ only in\n"
+    "their measurements are starts of one configuration. A verdict needs at least two starts of "
+    "six\n"
+    "iterations in both runs. In brackets: the range of the ratio from both 95% intervals. They\n"
+    "cover starts and hold for all verdicts together. There is no difference if they overlap, or "
+    "if\n"
+    "the difference is below the spread between starts. Exits with 1 if sums are wrong. Warns if\n"
+    "the networks differ.";
 
-/* -------- in words ------------------------------------------------------------------------------
- */
+/* -------- in words ---------------------------------------------------------------------------- */
 
 static bool is_wrong(const struct compare_pair *pair)
 {
     return pair->time_before.state == STATE_WRONG || pair->time_after.state == STATE_WRONG;
 }
 
-/* "0.800 (0.782 to 0.818), faster; CPU-limited" */
+/* Writes "0.800 (0.782 to 0.818), faster; CPU-limited". */
 static void format_ratio(const struct compare_pair *pair, char *text, size_t size)
 {
     const struct comparison *found = &pair->found;
@@ -380,7 +385,7 @@ static void format_ratio(const struct compare_pair *pair, char *text, size_t siz
         line_add(&line, "; the machine was busy with other work");
 }
 
-/* "12 all-reduces are in both: 3 faster, ..." */
+/* Writes "12 all-reduces are in both: 3 faster, ...". */
 static void format_all(const struct compare *compare, char *text, size_t size)
 {
     double logs = 0;
@@ -390,7 +395,7 @@ static void format_all(const struct compare *compare, char *text, size_t size)
         if (is_wrong(pair))
             continue;
         counts[pair->found.verdict]++;
-        if (isnan(pair->found.ratio)) /* a start without a time */
+        if (isnan(pair->found.ratio)) /* one has no time */
             continue;
         logs += log(pair->found.ratio);
         known++;
@@ -407,13 +412,10 @@ static void format_all(const struct compare *compare, char *text, size_t size)
     if (known > 0)
         line_add(&line, ". Geometric mean of the ratios: %.3f", exp(logs / (double)known));
     if (compare->ambiguous > 0)
-        line_add(&line,
-                 ". Left out: %zu of which one run has several kinds that the other does "
-                 "not tell apart",
-                 compare->ambiguous);
+        line_add(&line, ". Left out: %zu that only one run distinguishes", compare->ambiguous);
 }
 
-/* The median, or a dash where sums are wrong. */
+/* The median, or a dash if sums are wrong. */
 static struct text time_of(const struct measured *time)
 {
     struct text text = {"-"};
@@ -440,8 +442,7 @@ static void print_table(const struct compare *compare, FILE *out)
     }
 }
 
-/* -------- as a page -----------------------------------------------------------------------------
- */
+/* -------- as a page --------------------------------------------------------------------------- */
 
 static cJSON *data_of(const struct compare *compare)
 {
@@ -531,7 +532,7 @@ enum status compare_command(int argc, char **argv)
         .summary = summary,
         .specs = &(const struct option_spec){0},
         .operands = "BEFORE AFTER",
-        .operands_error = "expected two folders that runs have left",
+        .operands_error = "expected two folders, the results of two runs",
         .found = dirs,
         .operand_count = 2,
     };

@@ -22,8 +22,8 @@ static bool is_of(const struct csv_table *table, size_t row, const struct mode *
            strcmp(csv_table_field(table, row, "straggler"), mode->straggler) == 0;
 }
 
-/* The median of a column over a mode's rows that know it, or (`most`) the largest; NAN: none does.
- * `values`: room for all rows. */
+/* The median of a column over the rows of a mode that know it; with `most`, the largest value. NAN:
+ * no row knows it. `values`: space for all rows. */
 static double value_of(const struct csv_table *table, const struct mode *mode, const char *name,
                        bool most, double *values)
 {
@@ -39,7 +39,7 @@ static double value_of(const struct csv_table *table, const struct mode *mode, c
     return most ? values[count - 1] : median;
 }
 
-/* The share of steps that late workers left out or whose gradients came too late. */
+/* The share of steps that late workers skipped or whose gradients came too late. */
 static double lost_of(const struct csv_table *table, const struct mode *mode, double *values)
 {
     size_t count = 0;
@@ -123,7 +123,8 @@ static bool is_slow(const struct mode *mode)
     return strcmp(mode->straggler, "none") != 0;
 }
 
-/* The median over runs; of an even number, where one did not reach its target, the later one. */
+/* The median over runs. Between a run that reached the target and one that did not, it is INFINITY.
+ */
 static double median_of(const struct mode *mode)
 {
     double one = mode->seconds[(mode->runs - 1) / 2], two = mode->seconds[mode->runs / 2];
@@ -135,7 +136,7 @@ static double most_of(const struct mode *mode)
     return mode->seconds[mode->runs - 1];
 }
 
-/* As many digits as a ratio of two of them needs. */
+/* Adds seconds with the digits that a ratio of two needs. */
 static void add_seconds(struct line *line, double seconds)
 {
     if (isinf(seconds))
@@ -188,7 +189,8 @@ static void print_table(const struct consistency_run *consistency, bool slow, do
     }
 }
 
-/* The fastest but `other`; NULL: none reached the target with more than half of its runs. */
+/* The fastest mode except `other`. NULL: no mode reached the target in more than half of its runs.
+ */
 static const struct mode *best_of(const struct consistency_run *consistency, bool slow,
                                   const struct mode *other)
 {
@@ -209,8 +211,8 @@ static void add_compared(struct line *line, const struct mode *mode, const struc
     line_add(line, " s, %.2f times as long", median_of(mode) / median_of(best));
 }
 
-/* In one of how many cases equal modes have ranges that lie apart: of all orders of their runs, two
- * have all runs of one mode first. */
+/* Equal modes have separate ranges in one of this many cases. Of all orders of their runs, two have
+ * all runs of one mode first. */
 static double cases_apart(int runs, int others)
 {
     double orders = 1;
@@ -219,8 +221,8 @@ static double cases_apart(int runs, int others)
     return orders / 2;
 }
 
-/* One run of either says nothing of other seeds. Ranges that overlap say that seeds differ as much.
- * Ranges of few runs often lie apart by chance. */
+/* Adds a doubt about an order. A single run of a mode says nothing about other seeds. Overlapping
+ * ranges show that seeds differ as much. Ranges of few runs are often separate by chance. */
 static void add_doubt(struct line *line, const struct mode *best, const struct mode *second)
 {
     const double most_cases = 20; /* 5% */
@@ -229,13 +231,15 @@ static void add_doubt(struct line *line, const struct mode *best, const struct m
     const bool overlap = second->seconds[0] <= most_of(best);
     if (!single && !overlap && cases >= most_cases)
         return;
-    line_add(line, " That %s was before %s ", best->name, second->name);
+    line_add(line, " The order of %s and %s ", best->name, second->name);
     if (single)
-        line_add(line, "rests on one run.");
+        line_add(line, "is based on one run.");
     else if (overlap)
-        line_add(line, "is no more than the seeds differ.");
+        line_add(line, "is within the difference between seeds.");
     else
-        line_add(line, "rests on %d and %d runs, which lie apart by chance in 1 of %.0f cases.",
+        line_add(line,
+                 "is based on %d and %d runs, whose ranges are separate by chance in 1 of %.0f "
+                 "cases.",
                  best->runs, second->runs, cases);
 }
 
@@ -244,7 +248,7 @@ static void print_answer(const struct consistency_run *consistency, bool slow, d
 {
     char text[2048];
     struct line line = line_in(text, sizeof text);
-    const char *words = slow ? "One slow worker" : "All workers alike";
+    const char *words = slow ? "One slow worker" : "All workers equally fast";
     const struct mode *best = best_of(consistency, slow, NULL);
     if (!best) {
         fprintf(out, "%s: none reached %g%% with more than half of its runs.\n", words, target);
@@ -275,7 +279,7 @@ static void print_answer(const struct consistency_run *consistency, bool slow, d
     fprintf(out, "%s\n", text);
 }
 
-/* "2 to 3 runs of each mode", as they have ended. */
+/* Prints the number of completed runs per mode: "2 to 3 runs". */
 static void print_runs(const struct consistency_run *consistency, FILE *out)
 {
     int least = consistency->modes[0].runs, most = least;
@@ -314,14 +318,14 @@ void consistency_print(const struct consistency_run *consistency, const cJSON *p
     fprintf(out, "%s, batch %s x %s, computing for %s ms a step. network=%s\n",
             field_of(consistency, "model"), field_of(consistency, "workers"),
             field_of(consistency, "batch"), step_ms, field_of(consistency, "network"));
-    fprintf(out, "All modes but the ring have one dedicated server. ");
+    fprintf(out, "All modes except the ring have one dedicated server. ");
     print_runs(consistency, out);
     fprintf(out,
-            "Staleness: steps of the slowest other worker that the parameters lacked, mean and "
-            "most.\n"
-            "Lost: steps that a late worker left out, or whose gradients came too late.\n");
+            "Staleness: steps of the slowest other worker that are missing in the parameters, mean "
+            "and largest.\n"
+            "Lost: steps that a late worker skipped, or whose gradients came too late.\n");
     if (alike) {
-        fprintf(out, "\nAll workers alike:\n");
+        fprintf(out, "\nAll workers equally fast:\n");
         print_table(consistency, false, target, out);
     }
     if (strcmp(straggler, "none") != 0) {
@@ -333,12 +337,14 @@ void consistency_print(const struct consistency_run *consistency, const cJSON *p
     fprintf(out, "\n");
     if (consistency->compute_ms > 1.25 * strtod(step_ms, NULL))
         fprintf(out,
-                "The cores were short: a step computed for up to %.0f ms instead of %s. Give more "
+                "Too few cores: a step computed for up to %.0f ms instead of %s. Use a larger "
                 "--step-ms, or fewer workers.\n",
                 consistency->compute_ms, step_ms);
     if (cJSON_IsNumber(quick) && quick->valuedouble > 0)
-        fprintf(out, "--quick: some steps towards a low target. This shows what the script leaves. "
-                     "For an answer run it without --quick.\n");
+        fprintf(
+            out,
+            "--quick: few steps and a low target, to show the output. Run without --quick for an "
+            "answer.\n");
     if (alike)
         print_answer(consistency, false, target, out);
     if (strcmp(straggler, "none") != 0)
@@ -346,7 +352,7 @@ void consistency_print(const struct consistency_run *consistency, const cJSON *p
     cJSON_ArrayForEach(what, failed)
     {
         if (cJSON_IsString(what))
-            fprintf(out, "FAILED, and not in the tables: %s\n", what->valuestring);
+            fprintf(out, "FAILED, not in the tables: %s\n", what->valuestring);
     }
 }
 
@@ -377,7 +383,7 @@ struct quoted {
     char text[80];
 };
 
-/* A text within single quotes, which must not end them. */
+/* Makes a text safe inside single quotes. */
 static struct quoted quoted(const char *text)
 {
     struct quoted result = {""};
@@ -404,7 +410,7 @@ enum status consistency_write_figure(const struct consistency_run *consistency, 
     }
     if (!failed) {
         const char *compute = strchr(field_of(consistency, "compute"), ':');
-        /* Inside single quotes gnuplot changes no character but the quote. */
+        /* Inside single quotes only the quote is special for gnuplot. */
         fprintf(
             facts,
             "SLOW = '%s times as long'\nTARGET = '%g'\nFACTS = '%s, batch %s x %s, "

@@ -7,7 +7,7 @@
 #include "common/base/status.h"
 #include "experiments/report/report.h"
 
-/* In the order in which a page has them: each may use what stands before it. */
+/* In page order: each file may use the ones before it. */
 static const char *const styles[] = {"palette.css", "style.css", NULL};
 static const char *const scripts[] = {"page.js",       "scales.js",  "charts.js",
                                       "cost.js",       "figures.js", "animation.js",
@@ -22,8 +22,7 @@ static const char *asset(const char *name)
     return (const char *)found->text;
 }
 
-/* -------- what stands for the names -------------------------------------------------------------
- */
+/* -------- inserts ----------------------------------------------------------------------------- */
 
 FILE *page_begin(struct page *page, const char *name)
 {
@@ -89,8 +88,8 @@ void page_put_text(FILE *out, const char *text)
     }
 }
 
-/* '<' ends or begins an element; U+2028 and U+2029 end a line of a script. In JSON all of them
- * stand in strings only, where each may be written by its number. */
+/* Writes JSON into a script element. '<' could begin or end an element, and U+2028 and U+2029 end a
+ * line of a script. In JSON all of them occur only in strings, which allow numeric escapes. */
 static void put_json(FILE *out, const char *text)
 {
     for (; *text; text++) {
@@ -134,8 +133,7 @@ out:
     return status;
 }
 
-/* -------- the template --------------------------------------------------------------------------
- */
+/* -------- the template ------------------------------------------------------------------------ */
 
 static const char *insert_of(const struct page *page, const char *name, size_t length)
 {
@@ -147,7 +145,7 @@ static const char *insert_of(const struct page *page, const char *name, size_t l
     return NULL;
 }
 
-/* A line of the template, from `line` on, with its end. */
+/* Fills one line of the template; it begins at `line` and includes its end. */
 static void fill_line(const struct page *page, const char *line, size_t length, FILE *out)
 {
     const char *end = line + length;

@@ -59,7 +59,7 @@ static void put_processors(FILE *out, const struct results *results)
     }
 }
 
-/* Returns the last of them, for its constants; NULL: there is none. */
+/* Writes the paced trainings. Returns the last, for its constants, or NULL. */
 static const struct training *put_trainings(FILE *out, const struct trainings *trainings)
 {
     const struct training *last = NULL;
@@ -82,20 +82,22 @@ static bool end(FILE *file)
 }
 
 /*
- * Writes into the folder `dir`:
+ * Writes these files into the folder `dir`:
  *
- *     points.txt      one all-reduce a line, in the order of COLUMNS in style.gp:
+ *     points.txt      one all-reduce per line, in the order of COLUMNS in style.gp:
  *                     series own workers bytes time_ms theory_ms efficiency efficiency_a_machine
  *                     worker_sent worker_theory server_sent server_theory low_ms high_ms
- *     training.txt    one paced training a line: series own workers images_per_s
- *     processors.txt  one all-reduce a line: topology (1 one server on a machine of its own, 2
- * ring, 3 MPI_Allreduce) transport (1 zmq, 2 mpi, 3 tcp) workers bytes cpu_s_per_gb facts.gp the
- * trainings' constants; network.txt: the network's name modes.txt, consistency_facts.gp: where
- * there is a consistency.csv
+ *     training.txt    one paced training per line: series own workers images_per_s
+ *     processors.txt  one all-reduce per line: topology transport workers bytes cpu_s_per_gb
+ *                     topology: 1 one dedicated server, 2 ring, 3 MPI_Allreduce
+ *                     transport: 1 zmq, 2 mpi, 3 tcp
+ *     facts.gp        constants of the trainings
+ *     network.txt     name of the network
+ *     modes.txt, consistency_facts.gp: only with consistency.csv
  *
- * Series are those of results_series. A configuration has a line for each of its series, and `own`
- * is 1 in the first of them. NaN: not known. A run whose state is WRONG has no line, and neither
- * has a row without a time that may be shown. STATUS_IO is logged.
+ * Series are those of results_series. A configuration has one line per series, and `own` is 1 in
+ * the first of them. NaN: unknown. A run whose state is WRONG has no line, and neither has a row
+ * whose time must not be shown. STATUS_IO is logged.
  */
 static enum status figures_write(const struct run *run, const char *dir)
 {
@@ -129,8 +131,7 @@ static enum status figures_write(const struct run *run, const char *dir)
     return good ? STATUS_OK : STATUS_IO;
 }
 
-/* -------- the summary --------------------------------------------------------------------------
- */
+/* -------- the summary ------------------------------------------------------------------------- */
 
 static void put_paragraph(FILE *out, const char *text)
 {
@@ -197,10 +198,10 @@ static void print_consistency(const struct run *run, FILE *out)
 }
 
 /*
- * Inserts the summary's parts into the page. The head is "wrong" if the run's state is WRONG, else
- * "head". "claim" is what the answer states about the ring, one server, and the first configuration
- * that was faster than the ring. "answer" is all of it, and "tables" the rest. An empty part is not
- * inserted.
+ * Inserts the parts of the summary into the page. The head is "wrong" if the run's state is WRONG,
+ * otherwise "head". "claim" has the sentences about the ring, one server, and the first
+ * configuration faster than the ring. "answer" has the whole answer, "tables" the remaining
+ * summary. Empty parts are not inserted.
  */
 static enum status parts_put_summary(struct page *page, const struct run *run)
 {
@@ -222,8 +223,7 @@ out:
     return status;
 }
 
-/* -------- provenance.json -----------------------------------------------------------------------
- */
+/* -------- provenance.json --------------------------------------------------------------------- */
 
 static void put_fact(FILE *out, const cJSON *fact)
 {
@@ -236,7 +236,7 @@ static void put_fact(FILE *out, const cJSON *fact)
     free(value);
 }
 
-/* From provenance.json: "facts", its texts and numbers, and "provenance", all of it. */
+/* Inserts provenance.json: "facts" has its texts and numbers, "provenance" the whole file. */
 static enum status parts_put_provenance(struct page *page, const struct run *run)
 {
     enum status status = STATUS_OK;
@@ -258,34 +258,31 @@ out:
     return status;
 }
 
-/* -------- figures -------------------------------------------------------------------------------
- */
+/* -------- figures ----------------------------------------------------------------------------- */
 
 static const struct {
-    const char *insert, *file, *alt; /* words in place of the picture */
+    const char *insert, *file, *alt; /* alternative text of the picture */
 } figures[] = {
     {"figure time_vs_workers", "time_vs_workers.svg",
-     "Time of one all-reduce against the number of workers, by topology, with theory's lines. The "
-     "numbers are in table 1 below."},
+     "Time of one all-reduce by number of workers and topology, with lines of theory. The numbers "
+     "are in table 1 below."},
     {"figure time_vs_size", "time_vs_size.svg",
-     "Time of one all-reduce against the size of the message. The numbers are in table 4 below."},
+     "Time of one all-reduce by message size. The numbers are in table 4 below."},
     {"figure efficiency_vs_workers", "efficiency_vs_workers.svg",
-     "Efficiency against the number of workers, of the workers' links and of all machines'. The "
-     "numbers are in table 2 below."},
-    {"figure efficiency_vs_size", "efficiency_vs_size.svg",
-     "Efficiency against the size of the message."},
+     "Efficiency of the workers' links and of all machines, by number of workers. The numbers are "
+     "in table 2 below."},
+    {"figure efficiency_vs_size", "efficiency_vs_size.svg", "Efficiency by message size."},
     {"figure bytes_per_node", "bytes_per_node.svg",
-     "Payload that one node sends in one all-reduce, counted, and theory's lines. The numbers are "
+     "Payload that one node sends in one all-reduce, counted, and lines of theory. The numbers are "
      "in table 3 below."},
     {"figure cpu_vs_size", "cpu_vs_size.svg",
-     "Processor time of all ranks for a GB of messages, over each transport."},
+     "Processor time of all ranks per GB of messages, over each transport."},
     {"figure throughput", "throughput.svg",
-     "Images a second of paced training against the number of workers. The numbers are in the "
-     "table "
-     "of training below."},
+     "Images per second of paced training by number of workers. The numbers are in the table of "
+     "training below."},
     {"figure consistency", "consistency.svg",
-     "Images a second, and seconds to the target accuracy, of each kind of consistency, with and "
-     "without a slow worker."},
+     "Images per second, and seconds to the target accuracy, of each kind of consistency, with "
+     "and without a slow worker."},
 };
 
 static void put_base64(FILE *out, const unsigned char *bytes, size_t length)
@@ -302,7 +299,7 @@ static void put_base64(FILE *out, const unsigned char *bytes, size_t length)
     }
 }
 
-/* The figures that gnuplot has left in DIR: "figure NAME", as images within the page. */
+/* Inserts the figures that gnuplot wrote to DIR as images within the page: "figure NAME". */
 static enum status parts_put_figures(struct page *page, const char *dir)
 {
     enum status status = STATUS_OK;
@@ -326,35 +323,34 @@ static enum status parts_put_figures(struct page *page, const char *dir)
 }
 
 struct report_request {
-    const char *dir, *figures; /* NULL: no figures are asked for */
+    const char *dir, *figures; /* figures: target folder; NULL: no figures */
     bool text, unsteady;
     run_replay *replay; /* not an option; may be NULL */
 };
 
 static const char summary[] =
-    "Writes DIR/report.html, one page that needs no other file and no network, from what\n"
-    "experiments/run_scaling.sh or run_consistency.sh has left in DIR: measurements next to\n"
-    "theory, an animation of the recorded steps, a calculator, what was run on what. Each part is\n"
-    "there if its file is: bench.csv, train.csv, consistency.csv, provenance.json, the figures of\n"
+    "Writes DIR/report.html, one page that needs no other file and no network, from the results\n"
+    "of experiments/run_scaling.sh or run_consistency.sh in DIR: measurements and theory, an\n"
+    "animation of the recorded steps, a calculator, and the provenance. Each part is included if\n"
+    "its file exists: bench.csv, train.csv, consistency.csv, provenance.json, the figures of\n"
     "plots/draw.sh, trace-ring.json and trace-ps.json, model.json, predict.csv, simulate.csv.\n"
-    "Rows of bench.csv that differ in nothing but what was measured are starts of one\n"
-    "configuration. Ends with 1 if sums are wrong. The page then opens with that and shows no\n"
-    "times.";
+    "Rows of bench.csv that differ only in their measurements are starts of one configuration.\n"
+    "Exits with 1 if sums are wrong. The page then starts with that and shows no times.";
 
 #define FIELD(name) .offset = offsetof(struct report_request, name)
 static const struct option_spec specs[] = {
     {"text", 0, OPTION_FLAG, FIELD(text),
      .help = "Print summary.txt instead: the same rows as sentences and tables."},
     {"unsteady", 0, OPTION_FLAG, FIELD(unsteady),
-     .help = "Print instead which measurements something disturbed, a line each: CONFIGURATION "
-             "WORKERS START REASON."},
+     .help = "Print the disturbed measurements instead, one per line: CONFIGURATION WORKERS START "
+             "REASON."},
     {"figures", 0, OPTION_STRING, FIELD(figures), .metavar = "TO",
-     .help = "Write instead the files that plots/draw.sh draws from, into the folder TO."},
+     .help = "Write the input files of plots/draw.sh into the folder TO instead."},
     {.name = NULL},
 };
 
-/* Sections that scripts fill are in the page if the data for them are; the calculator's times would
- * pass for the run's where that is WRONG. */
+/* Inserts the sections that scripts fill, if their data exist. A WRONG run gets no calculator,
+ * because its times could be mistaken for those of the run. */
 static enum status put_sections(struct page *page, const struct run *run, const cJSON *data)
 {
     static const char *const sections[] = {"bench", "train", "consistency", "predict", "simulate"};
@@ -383,7 +379,7 @@ static enum status write_page(const struct run *run, run_replay *replay)
     TRY(page_put_json(&page, data));
     TRY(put_sections(&page, run, data));
     TRY(parts_put_summary(&page, run));
-    if (run->state != STATE_WRONG) /* figures of an earlier program may lie there */
+    if (run->state != STATE_WRONG) /* the folder may contain figures of an earlier program */
         TRY(parts_put_figures(&page, run->dir));
     TRY(parts_put_provenance(&page, run));
     TRY(page_write(&page, "Parameter server against ring all-reduce", "report.html", path));
@@ -409,8 +405,7 @@ static enum status report(const struct report_request *request)
     else
         TRY(write_page(&run, request->replay));
     if (run.state == STATE_WRONG && !request->figures && !request->unsteady) {
-        log_error("%s: the results are WRONG; the first lines of the summary say what",
-                  request->dir);
+        log_error("%s: the results are WRONG; see the first lines of the summary", request->dir);
         status = STATUS_WRONG;
     }
 out:
@@ -428,7 +423,7 @@ enum status report_command(int argc, char **argv, run_replay *replay)
         .summary = summary,
         .specs = specs,
         .operands = "DIR",
-        .operands_error = "expected one folder, which a run has left",
+        .operands_error = "expected one folder, the results of a run",
         .found = &request.dir,
         .operand_count = 1,
     };

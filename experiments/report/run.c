@@ -13,10 +13,7 @@
 #include "common/base/text.h"
 #include "models/published.h"
 
-/* -------- files of the folder ----------------------------------------------------------------- */
-
-/* -------- files ---------------------------------------------------------------------------------
- */
+/* -------- files ------------------------------------------------------------------------------- */
 
 char *run_data_path(const char *dir, const char *name)
 {
@@ -51,8 +48,7 @@ FILE *run_open(const char *dir, const char *name)
     return file;
 }
 
-/* -------- tables --------------------------------------------------------------------------------
- */
+/* -------- tables ------------------------------------------------------------------------------ */
 
 static cJSON *value_of(const char *field)
 {
@@ -74,7 +70,7 @@ static cJSON *row_of(const struct csv_table *table, size_t row, const cJSON *col
     return values;
 }
 
-/* All columns and rows of a file. */
+/* Adds all columns and rows of a file. */
 static void add_table(cJSON *json, const char *name, const struct csv_table *table)
 {
     cJSON *object = cJSON_AddObjectToObject(json, name);
@@ -99,8 +95,8 @@ static void add_series(cJSON *object, const int *series)
         cJSON_AddItemToArray(array, cJSON_CreateNumber(series[s]));
 }
 
-/* The points that the page draws: plain all-reduces of several workers. MPI_Allreduce is drawn by
- * its fastest algorithm. */
+/* Adds the points that the page draws: plain all-reduces of several workers. MPI_Allreduce is
+ * represented by its fastest algorithm. */
 static void add_points(cJSON *all, const struct results *results)
 {
     cJSON *points = cJSON_AddArrayToObject(all, "bench");
@@ -130,7 +126,7 @@ static void add_points(cJSON *all, const struct results *results)
     }
 }
 
-/* simulate.csv has the columns of bench.csv, and one network for each platform. */
+/* Adds simulate.csv. It has the columns of bench.csv, and one network per platform. */
 static void add_simulated(cJSON *all, const struct csv_table *table)
 {
     static const char *const columns[] = {"network",        "workers",        "bytes",
@@ -174,8 +170,7 @@ static void add_trainings(cJSON *all, const struct trainings *trainings)
     }
 }
 
-/* -------- the rest ------------------------------------------------------------------------------
- */
+/* -------- the rest ---------------------------------------------------------------------------- */
 
 static void add_model(cJSON *models, const char *name, double bytes)
 {
@@ -205,18 +200,18 @@ static enum status add_models(cJSON *data)
     return STATUS_OK;
 }
 
-/* What a further file's reading has come to: STATUS_INPUT becomes a warning and STATUS_OK, as one
- * that a failed run has cut off costs its part of the report, not the page. */
+/* Handles the status of an additional file. A damaged file costs its part of the report, not the
+ * page: STATUS_INPUT becomes a warning and STATUS_OK. */
 static enum status run_data_without(const char *dir, const char *name, enum status status)
 {
     if (status != STATUS_INPUT)
         return status;
-    log_warn("%s/%s: damaged or cut off; the report is without what it would show", dir, name);
+    log_warn("%s/%s: damaged or cut off; the report is without its part", dir, name);
     return STATUS_OK;
 }
 
-/* DIR/NAME as an object, which the caller deletes; NULL: there is none. A damaged one is a warning.
- */
+/* Reads DIR/NAME as an object, which the caller deletes. NULL: no such file, or a damaged one (a
+ * warning). */
 static cJSON *read_object(const char *dir, const char *name)
 {
     char *text = run_data_text(dir, name, NULL);
@@ -258,7 +253,7 @@ out:
     return status;
 }
 
-/* Computed from what was measured: a page may do without. */
+/* Adds a file that was computed from measurements. The page works without it. */
 static enum status add_further(cJSON *all, const char *dir, const char *name, const char *file)
 {
     enum status status = STATUS_OK;
@@ -290,7 +285,7 @@ enum status run_data_make(const struct run *run, run_replay *replay, cJSON **dat
     run_add_number(*data, "link_bytes_per_s",
                    run->has_results ? run->results.last_rate : (double)NAN);
     TRY(add_models(*data));
-    if (run->state == STATE_WRONG) /* no time of it is shown, nor what was computed from them */
+    if (run->state == STATE_WRONG) /* its times, and values computed from them, are not shown */
         goto out;
     if (run->has_consistency)
         cJSON_AddItemToObject(all, "consistency", consistency_json(&run->consistency));
@@ -359,7 +354,7 @@ static void read_provenance(struct run *run)
 {
     const cJSON *object = run->provenance = read_object(run->dir, "provenance.json");
     run->cores = number_in(object, "cores");
-    run->failed = number_in(object, "failed_measurements") + /* of run_consistency.sh: a list */
+    run->failed = number_in(object, "failed_measurements") + /* a list from run_consistency.sh */
                   cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(object, "failed"));
     run->machine_count = number_in(object, "machine_count");
     run->left_out = text_in(object, "left_out");

@@ -28,7 +28,7 @@ static void print_link(const struct results *results, FILE *out)
         fprintf(out, "%s%.1f to %.1f Mbit/s", isnan(results->rate) ? "" : ", the median of ",
                 results->link_least * 8 / 1e6, results->link_most * 8 / 1e6);
     if (results->unprobed > 0)
-        fprintf(out, "\n%zu of %zu measurements had no probe and are compared with the others'",
+        fprintf(out, "\n%zu of %zu measurements had no probe and use the rate of the others",
                 results->unprobed, results->probed + results->unprobed);
 }
 
@@ -83,9 +83,7 @@ void summary_print_head(const struct run *run, FILE *out)
     else if (strncmp(network, "loopback", 8) == 0)
         fprintf(out, ": no per-node limit, topology effects do not show");
     if (rates_has_shape(network))
-        fprintf(out,
-                "\nThe cluster has a shape, %s. Theory and efficiency are those of links that all "
-                "carry the same.",
+        fprintf(out, "\nThe cluster has a shape, %s. Theory and efficiency assume equal links.",
                 strchr(network, '/') + 1);
     fprintf(out, "\n");
     if (run->cores > 0)
@@ -95,7 +93,7 @@ void summary_print_head(const struct run *run, FILE *out)
         fprintf(out, "Checked: all %s elements of the timed all-reduces are the exact sums\n",
                 text_count(results->elements).text);
     if (results->skewed > 0)
-        fprintf(out, "Not shown: %s whose ranks started apart (psring bench --skew)\n",
+        fprintf(out, "Not shown: %s whose ranks started at different times (psring bench --skew)\n",
                 text_counted((double)results->skewed, "measurement").text);
     if (run->failed > 0)
         fprintf(out, "INCOMPLETE: %s failed; log.txt has the messages\n",
@@ -139,9 +137,9 @@ static void print_legend(const struct results *results, FILE *out)
     }
     if (limited)
         fprintf(out,
-                "\n  * CPU-limited: the processors were more than %.0f%% busy, so this time may be "
-                "theirs, not the\n  network's. MPI_Allreduce waits by spinning, so it looks busy "
-                "whatever limits it.\n",
+                "\n  * CPU-limited: the processors were more than %.0f%% busy, so they may be the "
+                "limit, "
+                "not the\n  network. MPI_Allreduce waits by spinning, so it always looks busy.\n",
                 100 * CPU_SHARE_LIMITED);
     if (disturbed)
         fprintf(out,
@@ -159,11 +157,12 @@ static void print_legend(const struct results *results, FILE *out)
 static void print_times(const struct results *results, int *section, FILE *out)
 {
     summary_heading(section, out, "One all-reduce: time (median of the slowest rank)");
-    fprintf(out,
-            "  W: workers. Servers on machines of their own: 1, W; in the workers: W; mixed: W "
-            "there and W/2 spare\n"
-            "   W  message   1 server  W servers  W in workers     mixed      ring       rhd  "
-            "MPI_Allreduce    1 server / ring  by theory  ring's efficiency\n");
+    fprintf(
+        out,
+        "  W: workers. Dedicated servers: 1 or W; in the workers: W; mixed: W in the workers and "
+        "W/2 spare\n"
+        "   W  message   1 server  W servers  W in workers     mixed      ring       rhd  "
+        "MPI_Allreduce    1 server / ring  by theory  ring's efficiency\n");
     for (size_t i = 0; i < results->worker_count; i++) {
         const int workers = results->workers[i];
         const uint64_t bytes = results_focus(results, workers);
@@ -171,7 +170,7 @@ static void print_times(const struct results *results, int *section, FILE *out)
         const struct point *ring = results_column(results, COLUMN_RING, workers, bytes);
         struct text verdict = text_verdict(ps, ring, 2);
         verdict.text[strcspn(verdict.text, " ")] =
-            verdict.text[0] == 'n' ? ' ' : 0; /* the interval is in the next table */
+            verdict.text[0] == 'n' ? ' ' : 0; /* omit the interval; the next table has it */
         fprintf(out, "  %2d", workers);
         print_row(results, workers, bytes, out);
         fprintf(out, " %18s %10s %18s\n", verdict.text,
@@ -181,16 +180,18 @@ static void print_times(const struct results *results, int *section, FILE *out)
     print_legend(results, out);
     if (isnan(results->link_least))
         return;
-    fprintf(out,
-            "\n  MPI_Allreduce: the fastest of its algorithms. Efficiency: the least time that "
-            "any all-reduce among\n");
+    fprintf(
+        out,
+        "\n  MPI_Allreduce: the fastest of its algorithms. Efficiency: the shortest possible time "
+        "of any\n");
     if (results->probed > 0)
-        fprintf(out, "  the workers could take on links that carry what TCP streams reached in the "
-                     "same runs, over the time taken.\n  That rate is a measurement, too, so a "
+        fprintf(out, "  all-reduce among the workers / the time taken. The link rate is what TCP "
+                     "streams reached in the same runs.\n  It is a measurement, too, so a "
                      "little over 100%% is possible.\n");
     else
-        fprintf(out, "  the workers could take on these links, over the time taken; about 96%% is "
-                     "what TCP's headers leave.\n");
+        fprintf(out,
+                "  all-reduce among the workers on these links / the time taken; TCP's headers "
+                "leave about 96%%.\n");
 }
 
 static int by_time(const void *a, const void *b)
@@ -201,7 +202,7 @@ static int by_time(const void *a, const void *b)
            (one->time.median_us < two->time.median_us);
 }
 
-/* Every configuration at the most workers, the fastest first. */
+/* Prints every configuration with the most workers, the fastest first. */
 static void print_all(const struct results *results, int *section, FILE *out)
 {
     const int workers = results->workers[results->worker_count - 1];
@@ -217,7 +218,7 @@ static void print_all(const struct results *results, int *section, FILE *out)
     }
     if (count >= 2) {
         qsort(list, count, sizeof *list, by_time);
-        summary_heading(section, out, "All of them, %s, %s, the fastest first",
+        summary_heading(section, out, "All configurations, %s, %s, the fastest first",
                         text_counted(workers, "worker").text, text_size((double)bytes).text);
         fprintf(out,
                 "                       starts      time      95%% interval   by theory  / ring "
@@ -233,8 +234,8 @@ static void print_all(const struct results *results, int *section, FILE *out)
                 text_percent(point->efficiency * point->workers / point->machines).text);
     }
     if (count >= 2)
-        fprintf(out, "\n  a machine: efficiency times W / machines, because servers of their own "
-                     "are machines, too.\n"
+        fprintf(out, "\n  a machine: efficiency x W / machines, because dedicated servers need "
+                     "machines, too.\n"
                      "  The interval covers starts as well as iterations.\n");
     free(list);
 }
@@ -328,7 +329,7 @@ static const struct training *paced(const struct run *run, const char *who, int 
     return trainings_find(&run->trainings, TRAINING_PACED, who, workers);
 }
 
-/* The cells of one number of workers; `limits`: what limits each, else images/s. */
+/* Prints the cells of one number of workers: images/s, or with `limits` what limits each. */
 static void print_trained(const struct run *run, int workers, bool limits, FILE *out)
 {
     static const int widths[] = {10, 10, 13, 9, 14};
@@ -380,7 +381,7 @@ static void print_throughput(const struct run *run, int *section, FILE *out)
         fprintf(out, " %25s\n", text_count(w * any->batch / any->paced_ms * 1e3).text);
     }
     if (limits) {
-        fprintf(out, "\n  What limits each, as it has found itself:\n");
+        fprintf(out, "\n  What limits each, as its run reports:\n");
         for (int w = next_workers(run, 0); w > 0; w = next_workers(run, w)) {
             print_trained(run, w, true, out);
             fprintf(out, "\n");
@@ -410,15 +411,16 @@ static void print_accuracy(const struct run *run, int *section, FILE *out)
     }
     if (run->agreement == AGREEMENT_BITS)
         fprintf(out,
-                "\n  Both ended with the same weights, bit for bit (SHA-256 %.12s). Summed in the "
-                "same order, the\n  topology changes the time and nothing else.\n",
+                "\n  Both ended with the same weights, bit for bit (SHA-256 %.12s). With the "
+                "same order of sums,\n  the topology changes only the time.\n",
                 csv_table_field(table, run->one->row, "weights_sha256"));
     else if (run->agreement == AGREEMENT_WRONG)
         fprintf(out, "\n  WRONG: both added the same gradients in the same order, and ended with "
                      "different weights.\n");
     else if (run->agreement == AGREEMENT_ROUNDING)
-        fprintf(out, "\n  Their weights differ, as sums in different orders do. Nothing here shows "
-                     "whether that is all.\n");
+        fprintf(out,
+                "\n  Their weights differ, as sums in different orders do. This run cannot show "
+                "whether that is the only reason.\n");
     else if (run->agreement == AGREEMENT_SETTINGS)
         fprintf(out, "\n  These trainings are not compared: they differ in %s (%s and %s).\n",
                 run->setting, csv_table_field(table, run->one->row, run->setting),
@@ -490,7 +492,7 @@ static int by_weight(const void *a, const void *b)
     return ring != other ? other - ring : (one->row > two->row) - (one->row < two->row);
 }
 
-/* As the plan of run_scaling.sh has it: "ps-dedicated-1+mpi". */
+/* Prints the name in the plan of run_scaling.sh: "ps-dedicated-1+mpi". */
 static void print_plan_name(const struct point *point, FILE *out)
 {
     char name[128];
@@ -513,7 +515,7 @@ void summary_print_unsteady(const struct run *run, FILE *out)
     for (size_t r = 0; list && r < results->row_count; r++) {
         const struct result_row *row = &results->rows[r];
         const struct point *point = &results->points[row->point];
-        bool before = false; /* another size of the same start */
+        bool before = false; /* listed with another size of the same start */
         for (size_t l = 0; l < count; l++)
             before = before ||
                      (list[l].row->workers == row->workers && list[l].row->start == row->start &&

@@ -16,7 +16,7 @@ void summary_heading(int *section, FILE *out, const char *format, ...)
     fprintf(out, "\n\n");
 }
 
-/* "ring, over zmq, fp16", cut. */
+/* "ring, over zmq, fp16", cut to `size`. */
 static const char *name_of(const struct point *point, char *text, size_t size)
 {
     snprintf(text, size, "%s%s%s", point->who, *point->variant ? ", " : "", point->variant);
@@ -75,9 +75,9 @@ void summary_print_processors(const struct run *run, int *section, FILE *out)
         fprintf(out, " %15s\n",
                 seconds_of(results_column(results, COLUMN_MPI, workers, bytes)).text);
     }
-    fprintf(out, "\n  User and system time of workers and servers: what communication takes away "
-                 "from computing. Waiting that\n  spins counts, too: all of MPI_Allreduce's, and "
-                 "the first 50 us of tcp's where ranks have a core each.\n");
+    fprintf(out, "\n  User and system time of workers and servers, which is lost for computation. "
+                 "Spinning waits count, too: all\n  waits of MPI_Allreduce, and the first 50 us "
+                 "of tcp if each rank has a core.\n");
 }
 
 void summary_print_variants(const struct run *run, int *section, FILE *out)
@@ -115,9 +115,10 @@ void summary_print_overlap(const struct run *run, int *section, FILE *out)
         if (point->part > PART_SLOTS || !(point->compute_us > 0))
             continue;
         if (!any) {
-            summary_heading(section, out,
-                            "Next to a computation that takes as long as the all-reduce alone: "
-                            "what of its time is hidden");
+            summary_heading(
+                section, out,
+                "Overlap with a computation as long as the all-reduce: the hidden share of "
+                "its time");
             fprintf(
                 out,
                 "                                  W  message      alone     exposed    hidden\n");
@@ -154,14 +155,14 @@ void summary_print_slots(const struct run *run, int *section, FILE *out)
                 text_ratio(point->time.median_us, point->theory_us).text);
     }
     fprintf(out,
-            "\n  Theory: what the busiest host's link carries, at B bytes/s, with H hosts and W "
+            "\n  Theory: the bytes on the busiest host's link, at B bytes/s, with H hosts and W "
             "workers. Hierarchical: 2(H-1)/H\n"
-            "  M/B, the least possible. The ring of all workers, in the order of hosts: 2(W-1)/W "
+            "  M/B, the minimum. The ring of all workers, in the order of hosts: 2(W-1)/W "
             "M/B. In the worst order each\n"
-            "  neighbour is on another host: that, times the workers of a host.\n");
+            "  neighbour is on another host, so multiply by the workers of a host.\n");
 }
 
-/* Models that would take too long, or (`memory`) need too much memory. */
+/* Prints the models that would take too long, or (`memory`) need too much memory. */
 static void print_not_measured(const struct run *run, bool memory, const char *reason, FILE *out)
 {
     char who[64], model[64], amount[32], before[64] = "";
@@ -210,12 +211,13 @@ void summary_print_published(const struct run *run, int *section, FILE *out)
     print_not_measured(run, false, "it would take too long", out);
     print_not_measured(run, true, "it needs more memory than there is", out);
     if (count > 0)
-        fprintf(out,
-                "\n  A step computes (a timed wait, spread over the tensors by their operations) "
-                "and averages meanwhile. Exposed: what\n"
-                "  a step takes beyond computing. Scaling: computing over the step. Averaging: all "
-                "buckets, without computation.\n"
-                "  These are single values without an interval.\n");
+        fprintf(
+            out,
+            "\n  A step averages during its computation, a timed wait that is distributed over the "
+            "tensors by their operations.\n"
+            "  Exposed: step - computation. Scaling: computation / step. Averaging: all "
+            "buckets, without computation.\n"
+            "  These are single values without an interval.\n");
 }
 
 /* -------- GPUs -------------------------------------------------------------------------------- */
@@ -264,8 +266,7 @@ static void print_gpu_rows(const struct results *results, FILE *out)
     free(points);
 }
 
-/* Sums alone: the GPU did the ranks in turns. That they are right is in the sentence on all sums.
- */
+/* Prints only the check of sums, because the ranks took turns on the GPU. */
 static void print_shared(const struct results *results, int *section, FILE *out)
 {
     double elements = 0;
@@ -294,8 +295,8 @@ static void print_shared(const struct results *results, int *section, FILE *out)
     }
     summary_heading(section, out, "On one GPU that ranks share");
     fprintf(out,
-            "  %.0f elements were averaged to see that they are right, by %s.\n"
-            "  The ranks took turns on the GPU, so their times say nothing and are not shown.\n",
+            "  %.0f elements were averaged to check the sums, by %s.\n"
+            "  The ranks took turns on the GPU, so their times mean nothing and are not shown.\n",
             elements, names);
 }
 
@@ -320,18 +321,19 @@ void summary_print_gpus(const struct run *run, int *section, FILE *out)
                      "MPI_Allreduce  hierarchical\n");
         print_gpu_rows(results, out);
         fprintf(out,
-                "\n  nccl averages where the gradients are%s%s%s; the others through the hosts' "
-                "memory (MPI where\n  gradients are if it says that it can).\n",
-                *algorithm ? ", by " : "", algorithm, *algorithm ? " by its own log" : "");
+                "\n  nccl averages in GPU memory%s%s%s; the other backends use host memory (MPI "
+                "uses GPU "
+                "memory\n  if it reports support for that).\n",
+                *algorithm ? ", with " : "", algorithm, *algorithm ? " (from its log)" : "");
     }
     if (variants > 0)
         fprintf(out, "  Not shown: %s over a further transport or compressed.\n",
                 text_counted((double)variants, "configuration").text);
     if (unknown > 0)
-        fprintf(out,
-                "  Not shown: %zu of nccl whose algorithm is not known, because NCCL's log was not "
-                "there to be read.\n",
-                unknown);
+        fprintf(
+            out,
+            "  Not shown: %zu of nccl with an unknown algorithm, because NCCL's log is missing.\n",
+            unknown);
     for (size_t t = 0; t < run->trainings.count; t++) {
         const struct training *training = &run->trainings.list[t];
         if (training->kind != TRAINING_GPU)

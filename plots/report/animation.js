@@ -1,11 +1,11 @@
-// The replay: recorded messages of one step, all topologies on one clock. A part of the gradient is drawn on its link
-// from when the link was free for it until it had arrived. Below, each link's use over the whole replay.
+// The replay: recorded messages of one step, all topologies on one clock. A message moves on its link from when the
+// link is free for it until it arrives. Below: the use of each link over the whole replay.
 
 const SPEEDS = [1, 5, 10, 20, 50, 100];
 const BINS = 150;
 const PLACE = { width: 420, height: 330, radius: 118, node: 27 };
 
-// A replay with what is needed to draw it: nodes with places, links, and the use of each node's link both ways.
+// Prepares a replay for drawing: nodes with positions, links, and the use of each node's link in both directions.
 function prepare(replay, end) {
   const workers = replay.workers.flatMap((is, rank) => is ? [rank] : []), servers = replay.workers.flatMap((is, rank) => is ? [] : [rank]);
   const centre = { x: PLACE.width / 2, y: PLACE.height / 2 };
@@ -16,7 +16,7 @@ function prepare(replay, end) {
   const nodes = [...around(workers, PLACE.radius, -Math.PI * 0.75), ...around(servers, servers.length > 1 ? 35 : 0, 0)];
   const name = rank => replay.workers[rank] ? `worker ${workers.indexOf(rank)}` : servers.length > 1 ? `server ${servers.indexOf(rank)}` : "server";
   const nodeOf = Object.fromEntries(nodes.map(node => [node.rank, Object.assign(node, { name: name(node.rank), server: !replay.workers[node.rank] })]));
-  // A message shorter than a microsecond is drawn in the one before its arrival, so that none ends after the replay.
+  // A message shorter than a microsecond is drawn in the microsecond before its arrival, so none ends after the replay.
   const messages = replay.messages.map(([from, to, begin, stop, bytes]) => {
     const arrival = Math.max(stop, 1);
     return { from: nodeOf[from], to: nodeOf[to], begin: Math.min(begin, arrival - 1), end: arrival, bytes };
@@ -26,7 +26,7 @@ function prepare(replay, end) {
   return { ...replay, nodes, messages, links: linksOf(messages) };
 }
 
-// A message's bytes over the bins of the time that it was on its way.
+// Distributes a message's bytes over the bins of its travel time.
 function spread(message, end) {
   const bin = end / BINS;
   for (let i = Math.floor(message.begin / bin); i < BINS && i * bin < message.end; i++) {
@@ -36,7 +36,7 @@ function spread(message, end) {
   }
 }
 
-// Each direction of a pair, beside the other's.
+// The links: each direction of a pair, drawn in parallel.
 function linksOf(messages) {
   const links = new Map();
   for (const m of messages) {
@@ -51,9 +51,9 @@ function linksOf(messages) {
   return [...links.values()];
 }
 
-// The drawing of one replay; `show(time)` moves it there.
+// The drawing of one replay. `show(time)` moves it to a time.
 function panelOf(replay, end, rate) {
-  const root = svg("svg", { viewBox: `0 0 ${PLACE.width} ${PLACE.height}`, role: "img", "aria-label": `Averaging by ${replay.name}: the nodes, and what is on the links between them` });
+  const root = svg("svg", { viewBox: `0 0 ${PLACE.width} ${PLACE.height}`, role: "img", "aria-label": `Averaging by ${replay.name}: the nodes, and the messages on their links` });
   const group = svg("g", { class: "of-series", style: `--own: var(--series-${replay.nodes.some(n => n.server) ? 1 : 10})` });
   for (const link of replay.links) {
     link.line = svg("line", { class: "link", x1: link.start.x, y1: link.start.y, x2: link.stop.x, y2: link.stop.y });
@@ -79,7 +79,7 @@ function panelOf(replay, end, rate) {
   return { show, moving: () => parts.childElementCount, node: el("section", { class: "panel" }, el("h3", {}, replay.name, clock), root, strips.node) };
 }
 
-// A strip a node and direction: how much of the link's rate was in use, and where the clock is.
+// One strip per node and direction: the used share of the link's rate, and the current time.
 function stripsOf(replay, end, rate) {
   const width = 420, left = 112, right = 52, high = 20, row = 25, cursors = [];
   const list = replay.nodes.flatMap(node => [["out", "sends"], ["into", "receives"]].map(([way, verb]) => ({ node, verb, use: node.use[way] })));
@@ -141,12 +141,12 @@ function startAnimation(host) {
   play.addEventListener("click", () => set(!animation.playing));
   slider.addEventListener("input", () => { set(false); show(Number(slider.value)); });
   const keys = { " ": () => set(!animation.playing), ArrowRight: () => step(1), ArrowLeft: () => step(-1), Home: () => { set(false); show(0); }, End: () => { set(false); show(end); } };
-  const panels = el("div", { class: "panels", tabindex: 0, role: "group", "aria-label": "Replay. Space plays and pauses, arrow keys step, Home and End go to its ends." }, ...animation.panels.map(p => p.node));
+  const panels = el("div", { class: "panels", tabindex: 0, role: "group", "aria-label": "Replay. Space plays and pauses, arrow keys step, Home and End jump to the begin and the end." }, ...animation.panels.map(p => p.node));
   panels.addEventListener("keydown", event => { if (keys[event.key]) { event.preventDefault(); keys[event.key](); } });
   host.replaceChildren(el("div", { class: "controls" }, play, el("button", { type: "button", onclick: () => step(-1) }, "Step back"),
     el("button", { type: "button", onclick: () => step(1) }, "Step"), choice("Speed", SPEEDS, animation.speed, s => s === 1 ? "real time" : `1/${s}`, s => { animation.speed = s; }), slider, clock), panels,
-    el("p", { class: "quiet" }, `Use: of ${rateText(rate * 8)} each way, ${DATA.link_bytes_per_s ? "what a link was measured to carry" : "the most that a link carried here"}. ` +
-      `Space plays and pauses, arrow keys go from arrival to arrival.`));
+    el("p", { class: "quiet" }, `Use: share of ${rateText(rate * 8)} each way, ${DATA.link_bytes_per_s ? "the measured rate of a link" : "the highest rate in this replay"}. ` +
+      `Space plays and pauses, arrow keys step from arrival to arrival.`));
   Object.assign(animation, { show, set, step });
   show(0);
 }

@@ -1,15 +1,15 @@
-// The calculator: times by the model of cost, as its sliders say, redrawn while they move.
+// The calculator: times by the model of cost for the values of its sliders, redrawn while they move.
 
-// Where the constants come from. The run's own fit, if there is one; else theory with the rate that was probed.
+// The source of the constants: the fit of the run if there is one, otherwise theory with the probed rate.
 function constantsOf() {
   const fit = fittedConstants();
   if (fit) return fit;
   const probed = DATA.link_bytes_per_s;
   return { latency_s: 100e-6, bytes_per_s: probed || 125e6, reduce_s_per_byte: 0,
-    words: `Constants: theory. ${probed ? `The rate starts at what links were measured to carry in this run, ${rateText(probed * 8)}` : "The rate starts at 1 Gbit/s, as none was measured"}; the latency of 100 us is assumed, and adding up counts as free.` };
+    words: `Constants: theory. ${probed ? `The rate starts at the measured rate of this run's links, ${rateText(probed * 8)}` : "The rate starts at 1 Gbit/s, because none was measured"}; a latency of 100 us is assumed, and addition is free.` };
 }
 
-// model.json of psring predict: of the ring's transport, if that was fitted; null: nothing was.
+// The fit in model.json (psring predict): that of the ring's transport if possible. null: no fit.
 function fittedConstants() {
   const ring = rowsOf("bench").find(r => r.backend === "ring");
   const all = DATA.model && Array.isArray(DATA.model.models) ? DATA.model.models : [];
@@ -18,18 +18,18 @@ function fittedConstants() {
   if (!fit) return null;
   const value = name => fit.constants[name] && fit.constants[name].value > 0 ? fit.constants[name].value : 0;
   return { latency_s: value("latency_s"), bytes_per_s: 1 / value("link_s_per_byte"), reduce_s_per_byte: value("reduce_s_per_byte"),
-    words: `Constants: fitted to this run's measurements over ${fit.transport} (model.json): latency, rate and adding up. What else psring predict ` +
-      `fits, processors' time for messages and bursts that links let through, is not in these formulas; psring predict has it.` };
+    words: `Constants: fitted to this run's measurements over ${fit.transport} (model.json): latency, rate and addition. These formulas leave out ` +
+      `the processor time of messages and the bursts of links, which psring predict includes.` };
 }
 
-const PIPELINE = 32; // pieces of a server's shard, about what psring chooses for long messages
+const PIPELINE = 32; // pieces of a server's shard, about psring's choice for long messages
 
-// The options that a choice is between, with their seconds and the machines that they take.
+// The options, with their seconds and machines.
 function optionsOf(state) {
   const { workers: w, servers, spare, bytes } = state, link = state, time = (s, k) => serverTime(w, s, k, bytes, PIPELINE, link);
   const options = [
     { colour: 1, label: "1 server", seconds: time(1, 1), machines: w + 1 },
-    { colour: 4, label: `${servers} servers of their own`, seconds: time(servers, servers), machines: w + servers },
+    { colour: 4, label: `${servers} dedicated servers`, seconds: time(servers, servers), machines: w + servers },
     { colour: 2, label: "1 server in a worker", seconds: time(1, 0), machines: w },
     { colour: 8, label: "servers in all workers", seconds: time(w, 0), machines: w },
     { colour: 9, label: `in workers + ${spare} spare`, seconds: time(w + spare, spare), machines: w + spare },
@@ -39,16 +39,17 @@ function optionsOf(state) {
   return options.filter((option, i) => !(i === 4 && spare === 0) && !(i === 1 && servers === 1));
 }
 
-// The least number from which `holds` at all numbers to `high`; null: it does not at `high`.
+// The smallest number from which `holds` is true for all numbers up to `high`. null: it is false at `high`.
 function leastFrom(low, high, holds) {
   let least = null;
   for (let i = high; i >= low && holds(i); i--) least = i;
   return least;
 }
 
-const SIZES = [1, 1e12]; // bytes between which one server and the ring are compared
+const SIZES = [1, 1e12]; // the range of bytes in which one server and the ring are compared
 
-// The bytes below which one server, its message in one piece, takes less time than the ring. 0: at none of SIZES. Infinity: at all.
+// The bytes below which one server, with the message in one piece, is faster than the ring. 0: for none of SIZES.
+// Infinity: for all.
 function smallMessages({ workers: w, ...link }) {
   const slower = bytes => serverTime(w, 1, 1, bytes, 1, link) >= ringTime(w, bytes, link);
   let [low, high] = SIZES;
@@ -65,11 +66,11 @@ function adviceOf(state) {
   const alike = within.filter(o => o !== best && o.seconds <= best.seconds * 1.02).map(o => o.label);
   lines.push(`With ${counted(w, "worker")} and ${counted(spare, "spare machine")}: ${best.label}, ${timeText(best.seconds * 1000)} for an all-reduce of ${bytesText(bytes)}` +
     (alike.length ? `; within 2% of it: ${alike.join(", ")}.` : "."));
-  lines.push(`One server of its own takes ${short(options[0].seconds / ring)} times as long as the ring.`);
+  lines.push(`One dedicated server takes ${short(options[0].seconds / ring)} times as long as the ring.`);
   const small = smallMessages(state);
   lines.push(small === 0 || small === Infinity ? `One server is ${small === 0 ? "not " : ""}faster than the ring from ${SIZES.map(bytesText).join(" to ")}.` : `One server is faster than the ring below ${bytesText(small)}.`);
   const own = leastFrom(1, w, s => serverTime(w, s, s, bytes, PIPELINE, state) < ring), mixed = leastFrom(1, w, k => serverTime(w, w + k, k, bytes, PIPELINE, state) < ring);
-  lines.push(own === null ? `${counted(w, "server")} on spare machines alone take no less time than the ring.` : `Servers on spare machines alone are faster than the ring from ${own} to ${w} of them.`);
+  lines.push(own === null ? `${counted(w, "server")} on spare machines alone are not faster than the ring.` : `Servers on spare machines alone are faster than the ring from ${own} to ${w} of them.`);
   if (mixed !== null) lines.push(`Servers in all workers and on spare machines are faster than the ring from ${mixed} to ${w} spare ones.`);
   return lines;
 }
@@ -96,7 +97,7 @@ function startCalculator(host) {
   };
   const made = [
     slide("workers", "Workers W", 1, () => 10, v => { state.workers = Math.round(2 ** v); }, () => Math.log2(state.workers), () => String(state.workers)),
-    whole("servers", "Servers S on machines of their own", 1, () => state.workers),
+    whole("servers", "Dedicated servers S", 1, () => state.workers),
     whole("spare", "Spare machines", 0, () => state.workers),
     log("bytes_per_s", "Rate of a link, each way", 1e7, 4e11, v => rateText(v * 8), 8),
     log("latency_s", "Latency of a message", 1, 2000, v => timeText(v * 1000), 1e6),
@@ -106,7 +107,7 @@ function startCalculator(host) {
   sliders.append(el("label", {}, el("span", {}, "Model"), models));
   const make = () => ({ label: "Time of one all-reduce by topology", x: { label: "ms of one all-reduce, by the model of cost", format: v => short(v).replace(/\.0+$/, "") },
     bars: optionsOf(state).map(o => ({ label: o.label, parts: [{ colour: o.colour, value: o.seconds * 1000, words: `${o.label}: ${timeText(o.seconds * 1000)}, ${o.machines} machines` }] })),
-    table: { head: ["topology", "time", "machines", "to the ring"], rows: optionsOf(state).map(o => [o.label, timeText(o.seconds * 1000), o.machines, `${short(o.seconds / ringTime(state.workers, state.bytes, state))} times`]) } });
+    table: { head: ["topology", "time", "machines", "/ ring"], rows: optionsOf(state).map(o => [o.label, timeText(o.seconds * 1000), o.machines, `${short(o.seconds / ringTime(state.workers, state.bytes, state))} times`]) } });
   calculator.draw = () => {
     state.servers = Math.min(state.servers, state.workers);
     state.spare = Math.min(state.spare, state.workers);
@@ -114,7 +115,7 @@ function startCalculator(host) {
     advice.replaceChildren(...adviceOf(state).map(line => el("p", {}, line)));
     if (charts.calculator) charts.calculator.update();
   };
-  host.replaceChildren(el("p", {}, constants.words + " Each machine has one link, and nothing else is on it."), sliders, advice, chartHost);
+  host.replaceChildren(el("p", {}, constants.words + " Each machine has one link without other traffic."), sliders, advice, chartHost);
   calculator.draw();
   putChart("calculator", chartHost, make);
 }

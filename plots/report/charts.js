@@ -1,5 +1,5 @@
-// Charts as SVG, drawn at the width that there is, so that their text keeps its size. Arrow keys go from point to
-// point; a table behind each chart has its numbers.
+// Charts as SVG, drawn at the available width, so their text keeps its size. Arrow keys move from point to point. Each
+// chart has a table with its numbers.
 
 const SHAPES = {
   circle: "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0Z", square: "M-5,-5H5V5H-5Z", triangle: "M0,-6L6,5H-6Z",
@@ -30,7 +30,7 @@ function putAxes(root, x, y, spec, box) {
 const pathOf = (points, x, y, value) =>
   points.filter(p => value(p) !== null && value(p) !== undefined).map((p, i) => `${i ? "L" : "M"}${x.place(p.x)},${y.place(value(p))}`).join("");
 
-// A line through one point has no length: a short one across it.
+// A line through a single point has no length, so draw a short horizontal line.
 function theoryOf(points, x, y) {
   const known = points.filter(p => isNumber(p.theory));
   return known.length === 1 ? `M${x.place(known[0].x) - 20},${y.place(known[0].theory)}h40` : pathOf(points, x, y, p => p.theory);
@@ -51,7 +51,7 @@ function putSeries(root, series, x, y) {
   return shapes.map((shape, i) => ({ shape, words: series.points[i].words })).filter(entry => entry.shape);
 }
 
-// Pointing at one shows its words, and so does moving there by arrow keys, in the order of `entries`.
+// Pointing at an entry shows its text. Arrow keys move through the entries in their order.
 function makePointable(root, entries) {
   let chosen = -1;
   const show = at => {
@@ -91,11 +91,11 @@ function legendOf(chart) {
 
 function drawLines(chart, width) {
   const { spec } = chart, place = (value, log) => isNumber(value) && (!log || value > 0) ? value : null;
-  // What has no place on the axes stays out: no number, or none above 0 where they are logarithmic.
+  // Leave out values without a position: not a number, or not above 0 on a logarithmic axis.
   const shown = chart.series.filter(series => series.shown).map(series => ({ ...series, points: series.points.filter(p => place(p.x, spec.x.log) !== null).map(p => ({ ...p,
     y: place(p.y, chart.log), theory: place(p.theory, chart.log), low: place(p.low, chart.log), high: place(p.high, chart.log) })) })), points = shown.flatMap(series => series.points);
   const height = Math.max(280, Math.min(430, width * 0.55)), box = { left: 70, right: width - 14, top: 28, bottom: height - 48 };
-  const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "group", "aria-label": `${spec.label}. Arrow keys go from point to point.` });
+  const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "group", "aria-label": `${spec.label}. Arrow keys move from point to point.` });
   if (points.length === 0) return root;
   const heights = points.flatMap(p => [p.y, p.theory, p.low, p.high]).filter(v => v !== null).concat(spec.y.one ? [1] : []);
   const x = scaleOf(points.map(p => p.x), spec.x.log, box.left, box.right, spec.x.ticks && ascending(points.map(p => p.x)), true);
@@ -106,10 +106,10 @@ function drawLines(chart, width) {
   return root;
 }
 
-// Lying bars, each of parts side by side; a mark is a line across, a dot one measurement.
+// Horizontal bars of adjacent parts. A mark is a vertical line, a dot one measurement.
 function drawBars(chart, width) {
   const { spec } = chart, left = Math.min(250, width * 0.46), row = 30, top = 6, height = top + row * spec.bars.length + 48;
-  const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "group", "aria-label": `${spec.label}. Arrow keys go from bar to bar.` });
+  const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "group", "aria-label": `${spec.label}. Arrow keys move from bar to bar.` });
   const sum = bar => bar.parts.reduce((total, part) => total + (isNumber(part.value) ? part.value : 0), 0);
   const values = spec.bars.flatMap(bar => [sum(bar), bar.mark, bar.high, ...(bar.dots || [])]).filter(value => isNumber(value) && value > 0);
   const x = scaleOf(values.length ? values : [1], false, left, width - 14), bottom = top + row * spec.bars.length, entries = [];
@@ -136,7 +136,7 @@ function drawBars(chart, width) {
   return root;
 }
 
-// A key for the parts of bars, which cannot be turned off.
+// A key for the parts of bars. They cannot be hidden.
 function keyOf(key) {
   return el("div", { class: "controls" }, ...key.map(part => el("span", {}, svg("svg", { width: 16, height: 12, "aria-hidden": "true" },
     svg("g", { ...colourOf(part), opacity: part.pale ? 0.4 : 1 }, svg("rect", { class: "bar", width: 14, height: 12 }))), ` ${part.name} `)));
@@ -144,8 +144,8 @@ function keyOf(key) {
 
 const charts = {};
 
-// Puts a chart into `host`, before its caption. `make(settings)` returns what it shows: its spec, with `series` of
-// points or `bars`; `choices` are settings that the reader may change.
+// Puts a chart into `host`, before its caption. `make(settings)` returns the spec, with `series` of points or with
+// `bars`. `choices` are settings that the reader can change.
 function putChart(name, host, make, choices) {
   const chart = { name, host, hidden: {}, settings: Object.fromEntries((choices || []).map(c => [c.name, c.value])) };
   const body = el("div", { class: "chart" });
@@ -167,7 +167,7 @@ function putChart(name, host, make, choices) {
     chart.draw();
     body.append(el("details", {}, el("summary", {}, "Table"), tableOf(spec.table.head, spec.table.rows)));
   };
-  chart.update(); // first: what cannot be drawn leaves the picture where it is
+  chart.update(); // before the next line: if drawing fails, the picture stays
   host.querySelector("img")?.remove();
   host.prepend(body);
   new ResizeObserver(() => { if (Math.floor(host.clientWidth) !== chart.width) chart.draw(); }).observe(host);

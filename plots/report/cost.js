@@ -1,8 +1,8 @@
-// The model of cost for hosts with one rank each: the formulas of ring/cost.c and
-// ps/cost.c, for messages of several pieces. tests/report/test_report.sh holds them against those.
-//
-// link: latency_s (a, seconds a message), bytes_per_s (B, each way), reduce_s_per_byte (g).
-// Each returns the seconds of one all-reduce of `bytes` among `workers`.
+// The model of cost for hosts with one rank each: the formulas of ring/cost.c and ps/cost.c, for messages in several
+// pieces.
+// tests/report/test_page.sh compares the results with those of the program.
+// link: latency_s (a, seconds per message), bytes_per_s (B, each way), reduce_s_per_byte (g).
+// Each function returns the seconds of one all-reduce of `bytes` among `workers`.
 
 const optimal = (steps, workers, bytes, link) => steps * link.latency_s +
   ((workers - 1) / workers) * bytes * (2 / link.bytes_per_s + link.reduce_s_per_byte);
@@ -21,15 +21,15 @@ function halvingTime(workers, bytes, link) {
   return steps * link.latency_s + sent * bytes / link.bytes_per_s + ((workers - 1) / workers) * bytes * link.reduce_s_per_byte;
 }
 
-// Shares of the message: of a server beside a worker, and of one on a spare machine. `servers` counts both, `spare`
-// the latter. Source of mixed placement: BytePS (OSDI 2020).
+// Shares of the message: for a server inside a worker, and for one on a spare machine. `servers` counts both kinds,
+// `spare` the latter. Source of mixed placement: BytePS (OSDI 2020).
 function shares(workers, servers, spare) {
   if (spare === 0 || servers === spare) return { beside: spare ? 0 : 1 / servers, spare: spare ? 1 / spare : 0 };
   const all = workers * workers + spare * workers - 2 * spare;
   return spare < workers ? { beside: (workers - spare) / all, spare: 2 * (workers - 1) / all } : { beside: 0, spare: 1 / spare };
 }
 
-// `pipeline`: pieces of a shard of which one is pushed while another is pulled (K).
+// `pipeline`: pieces of a shard (K); one is pushed while another is pulled.
 function serverTime(workers, servers, spare, bytes, pipeline, link) {
   const share = shares(workers, servers, spare), loads = [];
   const host = (inside, own) => loads.push([inside * (1 - own), (workers - inside) * own]);

@@ -1,5 +1,5 @@
-// The points and words of each chart. `number` is a series of points: psring report classifies them
-// (results_series in experiments/bench/results.h).
+// The points and texts of each chart. `number` is a series of points; psring report classifies them (results_series in
+// experiments/bench/results.h).
 
 const SERIES = [
   { number: 1, colour: 1, label: "1 server", shown: true },
@@ -13,7 +13,7 @@ const SERIES = [
   { number: 12, colour: 12, label: "MPI_Allreduce, fastest" },
 ];
 
-// W/2 servers are one server where W is below 4; that series has them.
+// W/2 servers are one server if W is below 4. The series "1 server" then has the point.
 const isOf = (series, row) => row.series.includes(series.number) && !(series.number === 3 && row.workers < 4);
 const rowOf = (series, rows, workers, bytes) => rows.find(r => r.workers === workers && r.bytes === bytes && isOf(series, r));
 
@@ -25,7 +25,7 @@ function timePoint(label, x, r) {
     (r.efficiency ? `\nefficiency ${percentText(r.efficiency)}` : "") + (r.state && r.state !== "exact" && r.state !== "single start" ? `\n${r.state}` : "") };
 }
 
-// Series with a point for each of `xs` that there is a row for.
+// Series with a point for each of `xs` that has a row.
 const seriesOver = (rows, xs, workersAt, bytesAt, point) => SERIES.map(s => ({ colour: s.colour, label: s.label, shown: Boolean(s.shown),
   points: xs.map(x => [x, rowOf(s, rows, workersAt(x), bytesAt(x))]).filter(([, r]) => r).map(([x, r]) => point(s.label, x, r)) })).filter(s => s.points.length);
 
@@ -37,7 +37,7 @@ const timeTable = series => ({ head: ["series", "workers", "message", "time", "9
 const WORKERS_AXIS = { label: "workers W", format: String, log: true, ticks: true };
 const TIME_AXIS = { label: "time (ms)", format: v => short(v).replace(/\.0+$/, ""), choose: true };
 
-// The size that fewest measurements leave out, and of those the model's gradient or the largest.
+// The size with the most numbers of workers. Among equals, the gradient of the model, or the largest.
 function focusSize(rows) {
   const sizes = ascending(rows.map(r => r.bytes)), counts = bytes => unique(rows.filter(r => r.bytes === bytes).map(r => r.workers)).length;
   const most = Math.max(...sizes.map(counts)), whole = sizes.filter(bytes => counts(bytes) === most);
@@ -51,15 +51,15 @@ function benchCharts(put, rows) {
   const workers = { name: "workers", label: "Workers", values: counts, value: most, format: String };
   put("time_vs_workers", ({ bytes }) => {
     const series = seriesOver(rows, counts, w => w, () => bytes, timePoint);
-    return { label: "Time of one all-reduce against workers", x: WORKERS_AXIS, y: TIME_AXIS, series, table: timeTable(series) };
+    return { label: "Time of one all-reduce by workers", x: WORKERS_AXIS, y: TIME_AXIS, series, table: timeTable(series) };
   }, [size]);
   put("time_vs_size", ({ workers: w }) => {
     const series = seriesOver(rows, sizes, () => w, bytes => bytes, timePoint);
-    return { label: "Time of one all-reduce against its size", x: { label: "message (bytes)", format: bytesText, log: true }, y: { ...TIME_AXIS, log: true }, series, table: timeTable(series) };
+    return { label: "Time of one all-reduce by size", x: { label: "message (bytes)", format: bytesText, log: true }, y: { ...TIME_AXIS, log: true }, series, table: timeTable(series) };
   }, [workers]);
   if (rows.some(r => r.efficiency)) put("efficiency_vs_workers", ({ bytes }) => {
     const series = seriesOver(rows.filter(r => r.efficiency), counts, w => w, () => bytes, (label, x, r) => ({ ...timePoint(label, x, r), y: r.efficiency, low: null, high: null, theory: null }));
-    return { label: "Efficiency against workers", x: WORKERS_AXIS, y: { label: "efficiency", format: v => `${Math.round(100 * v)}%`, one: true }, series, table: timeTable(series) };
+    return { label: "Efficiency by workers", x: WORKERS_AXIS, y: { label: "efficiency", format: v => `${Math.round(100 * v)}%`, one: true }, series, table: timeTable(series) };
   }, [size]);
   bytesChart(put, rows, size, workers);
 }
@@ -81,7 +81,7 @@ function bytesChart(put, rows, size, workers) {
   }, [size, workers]);
 }
 
-// Images a second of a worker that waits for nobody: its batch in the time that it is told to compute.
+// Images/s of a worker that never waits: its batch / its computation time.
 const aloneRate = r => r.batch > 0 && r.paced_ms > 0 ? 1000 * r.batch / r.paced_ms : null;
 
 function trainCharts(put, rows) {
@@ -93,7 +93,7 @@ function trainCharts(put, rows) {
   if (trained.length === 0) return;
   put("throughput", () => {
     const free = { colour: "none", label: "if averaging were free", shown: true, dotted: true, points: counts.map(w => ({ x: w, y: null, theory: alone * w })) };
-    return { label: "Images a second against workers", x: WORKERS_AXIS, y: { label: "images/s", format: v => countText(Math.round(v)), choose: true }, series: alone ? [free, ...trained] : trained,
+    return { label: "Images per second by workers", x: WORKERS_AXIS, y: { label: "images/s", format: v => countText(Math.round(v)), choose: true }, series: alone ? [free, ...trained] : trained,
       table: { head: ["series", "workers", "images/s", "step"], rows: trained.flatMap(s => s.points.map(p => [s.label, p.x, short(p.y), timeText(p.row.step_ms_median)])) } };
   });
   partsChart(put, rows, counts);
@@ -109,7 +109,7 @@ function partsChart(put, rows, counts) {
       bars.push({ label: s.label, row: r, parts: [["computing", computed, false], ["exposed communication", exposed, true]].map(([name, value, pale]) => ({
         colour: s.colour, value, pale, words: `${s.label}, ${counted(w, "worker")}\n${name} ${timeText(value)} of a step of ${timeText(r.step_ms_median)}` })) });
     }
-    return { label: "A training step taken apart", x: { label: "ms of a step", format: v => short(v).replace(/\.0+$/, "") }, bars, key: [
+    return { label: "Parts of a training step", x: { label: "ms of a step", format: v => short(v).replace(/\.0+$/, "") }, bars, key: [
       { colour: 10, name: "computing" }, { colour: 10, pale: true, name: "exposed communication: the step waits for averaging" }],
       table: { head: ["series", "step", "computing", "exposed communication"], rows: bars.map(b => [b.label, timeText(b.row.step_ms_median), ...b.parts.map(p => timeText(p.value))]) } };
   }, [{ name: "workers", label: "Workers", values: counts, value: counts[counts.length - 1], format: String }]);
@@ -120,7 +120,7 @@ function consistencyChart(put, rows) {
   if (rows.length) put("consistency", ({ straggler }) => {
     const here = rows.filter(r => r.straggler === straggler), bars = here.map(r => {
       const never = r.seconds === null, value = never ? 0 : r.seconds;
-      const words = `${r.mode}: ${never ? "never, as the median" : timeText(1000 * value)}\n${r.reached} of ${r.runs} runs reached ${percentText(r.target)}`;
+      const words = `${r.mode}: ${never ? "never (median)" : timeText(1000 * value)}\n${r.reached} of ${r.runs} runs reached ${percentText(r.target)}`;
       return { label: never ? `${r.mode}: never` : r.mode, never, dots: r.dots, words, parts: [{ colour: r.mode === "ring" ? 10 : r.mode === "bsp" ? 1 : r.mode === "backup" ? 9 : 2, value, words }], row: r };
     });
     return { label: "Seconds to the target accuracy", x: { label: `seconds to ${percentText(here[0].target)} of the test images`, format: v => short(v).replace(/\.0+$/, "") }, bars,
@@ -128,7 +128,7 @@ function consistencyChart(put, rows) {
   }, [{ name: "straggler", label: "Slow worker", values: stragglers, value: stragglers[stragglers.length - 1], format: s => s === "none" ? "none" : `rank ${String(s).replace(":", ", ")} times slower` }]);
 }
 
-// Predicted beside measured: the error of each row, those that were held out apart from those that were fitted.
+// Predicted and measured: the error of each row, in separate series for held-out and fitted rows.
 function predictChart(put, rows) {
   const used = rows.filter(r => r.use === "fitted" || r.use === "held-out");
   if (used.length === 0) return;
@@ -137,22 +137,22 @@ function predictChart(put, rows) {
       `${r.servers ? `${counted(r.servers, "server")} ${r.placement}, ` : ""}${bytesText(r.bytes)}, ${label}\nmeasured ${timeText(ms(r.measured_us))}, predicted ${timeText(ms(r.predicted_us))} ` +
       `(95% interval ${timeText(ms(r.predicted_us_low))} to ${timeText(ms(r.predicted_us_high))})\nerror ${percentText(r.error)}` })) })).filter(s => s.points.length);
   put("predict", () => ({ label: "Error of each prediction", x: { label: "measured time (ms)", format: v => short(v).replace(/\.0+$/, ""), log: true },
-    y: { label: "predicted over measured, less 100%", format: v => `${Math.round(1000 * v) / 10}%` }, series,
+    y: { label: "predicted / measured - 100%", format: v => `${Math.round(1000 * v) / 10}%` }, series,
     table: { head: ["backend", "transport", "workers", "servers", "message", "use", "measured", "predicted", "error"], rows: used.map(r => [r.backend, r.transport, r.workers,
       r.servers ? `${r.servers} ${r.placement}` : "-", bytesText(r.bytes), r.use, timeText(ms(r.measured_us)), timeText(ms(r.predicted_us)), percentText(r.error)]) } }));
 }
 
-// simulate.csv has the columns of bench.csv; each network that was simulated is a choice.
+// simulate.csv has the columns of bench.csv. Each simulated network is a choice.
 function simulateChart(put, rows) {
   if (rows.length === 0) return;
   const networks = unique(rows.map(r => r.network)), sizes = ascending(rows.map(r => r.bytes));
   put("simulate", ({ network, bytes }) => {
     const here = rows.filter(r => r.network === network), series = seriesOver(here, ascending(here.map(r => r.workers)), w => w, () => bytes, timePoint);
-    return { label: "Simulated time of one all-reduce against workers", x: WORKERS_AXIS, y: { ...TIME_AXIS, log: true }, series, table: timeTable(series) };
+    return { label: "Simulated time of one all-reduce by workers", x: WORKERS_AXIS, y: { ...TIME_AXIS, log: true }, series, table: timeTable(series) };
   }, [{ name: "network", label: "Network", values: networks, value: networks[0], format: String }, { name: "bytes", label: "Message", values: sizes, value: focusSize(rows), format: bytesText }]);
 }
 
-// psring compare: times after over before, a bar each; those without a difference are pale.
+// psring compare: time after / before, one bar each. Bars without a difference are pale.
 function compareChart(put, pairs) {
   if (pairs.length === 0) return;
   const counts = ascending(pairs.map(p => p.workers)), sizes = ascending(pairs.map(p => p.bytes));
@@ -161,7 +161,7 @@ function compareChart(put, pairs) {
     const here = pairs.filter(p => p.workers === workers && p.bytes === bytes);
     const words = p => `${p.name}, ${counted(p.workers, "worker")}, ${bytesText(p.bytes)}\nbefore ${timeText(ms(p.before_us))}, after ${timeText(ms(p.after_us))}\n` +
       `after / before ${p.words}`;
-    return { label: "Time after over time before", x: { label: "time after, of the time before", format: v => `${Math.round(100 * v)}%` },
+    return { label: "Time after / time before", x: { label: "time after / time before", format: v => `${Math.round(100 * v)}%` },
       bars: here.map(p => ({ label: p.name, mark: 1, low: p.low, high: p.high, parts: [{ colour: colours[p.backend] || 4, value: p.ratio, pale: !p.differs, words: words(p) }] })),
       table: { head: ["all-reduce", "before", "after", "after / before (both intervals allow)"], rows: here.map(p => [p.name, timeText(ms(p.before_us)), timeText(ms(p.after_us)), p.words]) } };
   }, [{ name: "workers", label: "Workers", values: counts, value: counts[counts.length - 1], format: String },

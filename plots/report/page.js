@@ -1,8 +1,8 @@
-// What all parts of the page share: the data, elements, numbers as text.
+// Shared by all parts of the page: data, elements, numbers as text.
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 
-// The rows of a table as objects, which psring report has read and judged; none where its file was not there.
+// The rows of a table as objects, as psring report has read and judged them. Empty if the file does not exist.
 function rowsOf(name) {
   const table = DATA.tables && DATA.tables[name];
   if (Array.isArray(table)) return table;
@@ -19,7 +19,7 @@ function fill(node, attributes, children) {
   return node;
 }
 
-// Elements of HTML and of SVG. Children that are no nodes become text, never markup.
+// Elements of HTML and SVG. Children that are not nodes become text, never markup.
 const el = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
 const svg = (name, attributes, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
@@ -27,7 +27,7 @@ const svg = (name, attributes, ...children) =>
 const unique = values => [...new Set(values)];
 const ascending = values => unique(values).sort((a, b) => a - b);
 
-// A field may be empty or a word, where a run was cut off: then "-" stands for its number.
+// A field of a truncated run may be empty or a word. Its number is then shown as "-".
 const isNumber = value => typeof value === "number" && Number.isFinite(value);
 
 // Three significant digits.
@@ -50,14 +50,14 @@ const percentText = share => !isNumber(share) ? "-" : `${(100 * share).toFixed(1
 const counted = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
 const countText = value => !isNumber(value) ? "-" : value.toLocaleString("en");
 
-// The table behind a chart: head and rows of text.
+// The table of a chart: head and rows of text.
 function tableOf(head, rows) {
   return el("div", { class: "scroll" }, el("table", {},
     el("thead", {}, el("tr", {}, ...head.map(text => el("th", { scope: "col" }, text)))),
     el("tbody", {}, ...rows.map(row => el("tr", {}, ...row.map(text => el("td", {}, text)))))));
 }
 
-// Words beside what is pointed at; screen readers are told, too.
+// The tooltip. Screen readers announce it, too.
 const tip = document.getElementById("tip");
 function showTip(text, box) {
   tip.textContent = text;
@@ -76,7 +76,7 @@ function choice(text, values, chosen, format, change) {
   return labelled(text, select);
 }
 
-// Light or dark: as the system says, until the button is pressed.
+// Light or dark: follows the system until the button is pressed.
 function startTheme() {
   const button = document.getElementById("theme"), root = document.documentElement;
   const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;

@@ -1,6 +1,6 @@
-// Axes: from values to places, and where the ticks are.
+// Axes: from values to positions, and their ticks.
 
-// 1, 2 or 5 times a power of ten, about `count` of them from 0 or `low` to `high`.
+// Ticks at 1, 2 or 5 times a power of ten: about `count` of them from 0 or `low` to `high`.
 function linearTicks(low, high, count) {
   const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map(m => m * power).find(s => s >= rough);
@@ -17,7 +17,7 @@ function logTicks(low, high) {
   return ticks;
 }
 
-// The scale of an axis over `values`, onto from..to. An axis that is not logarithmic starts at 0 unless `loose`.
+// The scale of an axis over `values`, mapped to from..to. A linear axis starts at 0 unless `loose`.
 function scaleOf(values, log, from, to, ticks, loose) {
   let low = Math.min(...values), high = Math.max(...values);
   if (log) {

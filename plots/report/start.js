@@ -1,4 +1,4 @@
-// Puts everything in its place.
+// Builds all parts of the page.
 
 function start() {
   document.documentElement.classList.add("scripted");
@@ -9,7 +9,7 @@ function start() {
     const host = document.querySelector(`figure[data-chart="${name}"]`);
     if (host) putChart(name, host, make, choices);
   };
-  // One part that fails, on rows that are not what they should be, is told and leaves the others.
+  // A part that fails on unexpected rows is reported; the other parts still appear.
   const failures = [];
   const attempt = (what, draw) => { try { draw(); } catch (error) { failures.push(`${what}: ${error.message}`); } };
   const each = (name, make, choices) => attempt(name, () => put(name, make, choices));
@@ -21,8 +21,8 @@ function start() {
   attempt("both runs", () => compareChart(each, DATA.pairs || []));
   attempt("the replay", () => startAnimation(document.getElementById("animation")));
   attempt("the calculator", () => startCalculator(document.getElementById("calculator")));
-  if (failures.length) document.querySelector("main").prepend(el("p", { class: "warning" }, `Could not be drawn: ${failures.join("; ")}`));
-  // A place whose rows say nothing that could be drawn stays out, with its heading if that has no other.
+  if (failures.length) document.querySelector("main").prepend(el("p", { class: "warning" }, `Not drawn: ${failures.join("; ")}`));
+  // Removes a figure without drawable rows, and its section if that has no other figure.
   for (const figure of document.querySelectorAll("figure[data-chart]")) {
     if (charts[figure.dataset.chart] || figure.querySelector("img")) continue;
     const section = figure.closest("section");

@@ -104,7 +104,7 @@ expect 'the page needs nothing else' has 'my %seen; my ($html) = /^(.*?)<script 
 # shellcheck disable=SC2016
 expect 'claim, answer and tables' has 'my ($claim) = /<section class="claim".*?>(.*?)<\/section>/s;
     die "claim: $claim" unless $claim =~ /The ring took 80\.1 ms.*<p>One parameter server.*3\.00.*<p>As many servers.*0\.70/s;
-    die "answer" unless /<li>One parameter server on a machine of its own: slower/ && /<p>Theory: the ring/;
+    die "answer" unless /<li>One parameter server on its own machine: slower/ && /<p>Theory: the ring/;
     die "tables" unless /1\. One all-reduce: time/'
 # shellcheck disable=SC2016
 expect 'no text becomes markup' has 'die "scripts" unless 2 == (() = /<script/g) && 2 == (() = /<\/script>/g);
@@ -223,7 +223,7 @@ cut -d, -f1-11,13 "$folder/one/bench.csv" | sed 's/net-a/net-b/' >"$folder/unord
 leaves_out()
 {
     "$psring" compare "$folder/one" "$folder/two" >"$folder/output" 2>&1 && ! grep -q '^Different networks' "$folder/output" &&
-        grep -q '^1 all-reduce is in both: .* Left out: 2 of which one run has several kinds' "$folder/output"
+        grep -q '^1 all-reduce is in both: .* Left out: 2 that only one run distinguishes' "$folder/output"
 }
 expect 'what one run does not tell apart' leaves_out
 # A skew is part of the configuration. In a run of a version without the column all ranks started together.
@@ -232,7 +232,7 @@ runs "$folder/together" "$header" '' 'ring,tcp,4,0,none,1000,7,100,99,101'
 runs "$folder/apart" "$header,skew_ms" ',5' 'ring,tcp,4,0,none,1000,7,80,79,81'
 none_apart()
 {
-    ! "$psring" compare "$folder/together" "$folder/apart" >"$folder/output" 2>&1 && grep -q 'no all-reduce of one kind and size is in both' "$folder/output" &&
+    ! "$psring" compare "$folder/together" "$folder/apart" >"$folder/output" 2>&1 && grep -q 'no common all-reduce of one kind and size' "$folder/output" &&
         "$psring" compare "$folder/apart" "$folder/apart" >"$folder/output" 2>&1 && grep -q '^ring over tcp, skew 5 ms ' "$folder/output" &&
         sed 's/,5$/,0/' "$folder/apart/bench.csv" >"$folder/alike" && mv "$folder/alike" "$folder/apart/bench.csv" &&
         "$psring" compare "$folder/together" "$folder/apart" >"$folder/output" 2>&1 && grep -q '^1 all-reduce is in both' "$folder/output"
@@ -241,7 +241,7 @@ expect 'ranks that started apart' none_apart
 sed -i '3,$d; 2s/ring/mpi/' "$folder/after/bench.csv"
 nothing_in_common()
 {
-    ! "$psring" compare "$folder/before" "$folder/after" >"$folder/output" 2>&1 && grep -q 'no all-reduce of one kind and size is in both' "$folder/output"
+    ! "$psring" compare "$folder/before" "$folder/after" >"$folder/output" 2>&1 && grep -q 'no common all-reduce of one kind and size' "$folder/output"
 }
 expect 'nothing in common' nothing_in_common
 

@@ -194,7 +194,7 @@ Test(results, rows_whose_ranks_started_apart_are_not_shown)
     cr_expect(results.elements == MODEL / 4 * 7 && results.skewed == 2);
     cr_expect(results.wrong == 3 && results.worst == STATE_WRONG);
     results_free(&results);
-    says(summary(), "Not shown: 2 measurements whose ranks started apart");
+    says(summary(), "Not shown: 2 measurements whose ranks started at different times");
 }
 
 Test(results, compressed_rows_of_gpus_are_no_starts_of_plain_ones)
@@ -276,7 +276,8 @@ Test(results, the_answer_names_differences_and_their_intervals)
     add_twice(ROW(.us = 99000, .backend = "mpi", .transport = "none", .algorithm = "segmented"));
     const char *text = summary();
     says(text, "The ring took 80.1 ms (95% interval 79.2 ms-81.0 ms, 2 starts), 74.9% of the best");
-    says(text, "own: slower than the ring, 3.00 (2.93 to 3.07) times its time; theory: 2.67.");
+    says(text,
+         "own machine: slower than the ring, 3.00 (2.93 to 3.07) times its time; theory: 2.67.");
     says(text, "on 4 further machines: faster than the ring, 0.65 (0.64 to 0.66) times its time");
     says(text, "on the same machines: no difference from the ring was measured; theory: 1.00.");
     says(text, "its algorithms here (segmented): slower than the ring, 1.24");
@@ -293,7 +294,7 @@ Test(results, one_start_draws_no_verdict)
     add(ROW(.us = 80000));
     add(ROW(.us = 240000, .backend = "ps", .placement = "dedicated", .servers = 1));
     const char *text = summary();
-    says(text, "own: 3.00 times the ring's time, without a verdict (only one start)");
+    says(text, "own machine: 3.00 times the ring's time, without a verdict (only one start)");
     is_silent(text, "slower than the ring");
 }
 
@@ -305,7 +306,8 @@ Test(results, fewer_than_six_iterations_have_no_interval)
         ROW(.us = 240000, .iters = 5, .backend = "ps", .placement = "dedicated", .servers = 1));
     const char *text = summary();
     says(text, "The ring took 80.1 ms (2 starts, without an interval)");
-    says(text, "own: 3.00 times the ring's time, without a verdict (fewer than six iterations)");
+    says(text,
+         "own machine: 3.00 times the ring's time, without a verdict (fewer than six iterations)");
     is_silent(text, "slower than the ring");
 }
 
@@ -318,9 +320,10 @@ Test(results, sizes_that_were_compared_are_named)
     add_ring_and_server(65536, 1000, 3000);
     add_twice(ROW(.bytes = 262144, .us = 4000));
     const char *text = summary();
-    says(text, "One server against the ring by size, 4 workers: faster at 4.1 kB (0.44 times), "
-               "16.4 kB (0.50 times); no difference at 4 B; slower at 65.5 kB (3.00 times). No "
-               "other size was compared.");
+    says(text,
+         "One server compared with the ring, by size, 4 workers: faster at 4.1 kB (0.44 times), "
+         "16.4 kB (0.50 times); no difference at 4 B; slower at 65.5 kB (3.00 times). No "
+         "other size was compared.");
     is_silent(text, "nowhere");
 }
 
@@ -332,8 +335,10 @@ Test(results, servers_are_judged_with_workers_that_they_were_measured_with)
     add_ring_and_server(MODEL, 80000, 240000);
     add_ring_and_server(4096, 200, 88);
     const char *text = summary();
-    says(text, "own: slower than the ring, 3.00 (2.93 to 3.07) times its time; theory: 2.67; with "
-               "4 workers.");
+    says(
+        text,
+        "own machine: slower than the ring, 3.00 (2.93 to 3.07) times its time; theory: 2.67; with "
+        "4 workers.");
     says(text, "by size, 4 workers: faster at 4.1 kB (0.44 times); slower at 4.8 MB");
 }
 
@@ -342,7 +347,7 @@ Test(results, nothing_is_said_of_sizes_without_the_ring)
     add_twice(ROW(.us = 80000));
     add_twice(
         ROW(.bytes = 4096, .us = 88, .backend = "ps", .placement = "dedicated", .servers = 1));
-    is_silent(summary(), "against the ring by size");
+    is_silent(summary(), "compared with the ring, by size");
 }
 
 Test(results, limits_and_disturbances_are_marked)
@@ -434,7 +439,7 @@ Test(results, trainings_alike_agree_by_bits_or_rounding)
     add_training("ring", "real", 51200, "cccc", "any");
     says(summary(), "the same weights, bit for bit (SHA-256 cccc)");
     add_training("ring", "real", 51200, "dddd", "any");
-    says(summary(), "Their weights differ, as sums in different orders do. Nothing here shows");
+    says(summary(), "Their weights differ, as sums in different orders do. This run cannot show");
 }
 
 Test(results, the_same_order_must_give_the_same_weights)

@@ -24,7 +24,7 @@ perl -MJSON::PP -0ne 'decode_json($_)' "$folder/out/provenance.json" || fail "pr
 found=$(tail -n +2 "$folder/out/consistency.csv" | cut -d , -f 1,2 | paste -s -d ' ')
 expected='bsp,none backup,none ssp:1,none ssp:3,none ssp:8,none async,none ring,none'
 [[ $found == "$expected ${expected//none/1:4}" ]] || fail "the rows are of $found:"
-grep -q '^--quick: some steps' "$folder/out/summary.txt" || fail "no word that this is no answer in:"
+grep -q '^--quick: few steps' "$folder/out/summary.txt" || fail "no word that this is no answer in:"
 grep -q '^One slow: worker 1 computes 4 times as long:$' "$folder/out/summary.txt" || fail "no slow worker in:"
 
 grep -q '^One run of each\.$' <(grep -o 'One run of each\.$' "$folder/out/summary.txt") || fail "no count of runs in:"

@@ -108,7 +108,7 @@ grep -q "^network=" "$folder/out/summary.txt" && ! grep -q "^Not steady" "$folde
 verdict "$result" "a disturbed start is made again"
 
 result=ok
-grep -q 'on a machine of its own: slower than the ring, 2.00 (' "$folder/out/summary.txt" || result=$(cat "$folder/out/summary.txt")
+grep -q 'on its own machine: slower than the ring, 2.00 (' "$folder/out/summary.txt" || result=$(cat "$folder/out/summary.txt")
 [[ $(grep -c '^ps,zmq.*,1,dedicated,65536' "$folder/out/bench.csv") == 2 ]] || result="not two starts of one server"
 verdict "$result" "the answer rests on two starts"
 
