@@ -243,7 +243,7 @@ refused 'leave --checkpoint out' "${elastic[@]}" --backend ps --checkpoint "$fol
 refused 'the server numbers the workers' "${elastic[@]}" --backend ps --rendezvous tcp://a:1 --rank 0 --world-size 2
 refused '--servers 3: --join names 1' "${elastic[@]}" --backend ps --servers 3
 refused "--join: found 'tcp://a'" train --backend ps --join tcp://127.0.0.1:1,tcp://a
-refused '--leave-after 3: says when' train --leave-after 3
+refused '--leave-after 3: applies only to a worker' train --leave-after 3
 refused "--listen: found 'here'" serve --listen here
 OMPI_COMM_WORLD_RANK=0 refused 'without mpirun or srun' "${elastic[@]}" --backend ps
 echo "elastic: the same weights as under mpirun; joining, leaving and dying lose no gradient and apply none twice"

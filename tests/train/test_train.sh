@@ -109,7 +109,7 @@ grep -q '^continues after step 20$' "$folder/log" || fail "--resume=extend:"
 status=0
 train_ranks 0 "${longer[@]}" --steps 10 --resume=extend || status=$?
 ((status == 2)) || fail "fewer steps than are done: exit $status:"
-grep -q 'steps is 30 there and 10 here, expected at least 30; so many are done' "$folder/log" || fail "fewer steps than are done:"
+grep -q 'steps is 30 there and 10 here, expected at least 30; this many are done' "$folder/log" || fail "fewer steps than are done:"
 
 # Another number of workers goes on from the image where the others were: 15 steps of 2 x 50 of the 2,000 images are
 # 30 of 1 x 50, or 18 whole ones of 4 x 20.
