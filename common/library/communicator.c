@@ -326,6 +326,9 @@ enum status operation_run(struct psring *comm, const struct operation *operation
         return exchange(comm, operation);
     if (!operation->data)
         return FAIL(STATUS_NO_MEMORY, "no memory for %d ranks", comm->group->size);
+    if (comm->engine->splits == UINT16_MAX) /* the group's number would be another one's */
+        return FAIL(STATUS_UNSUPPORTED, "psring_split: a world has at most %d groups in its life",
+                    UINT16_MAX);
     comm->engine->splits++;
     TRY(exchange(comm, operation));
     TRY(communicator_add(comm->engine, operation->data, operation->group));

@@ -52,6 +52,8 @@ static int ask(void *self, const union address *address, int64_t connect_ms)
         error =
             control_receive(*visit->socket, &visit->answer, sizeof visit->answer - 1,
                             visit->answer_ms, r->options->cancelled, r->options->cancel_context);
+    if (error == 0 && visit->answer.head.type != CONTROL_ANSWER)
+        error = EPROTO; /* psring serve, for example */
     if (error != 0)
         stream_close(visit->socket);
     return connected && error == ETIMEDOUT ? ENOMSG : error;
@@ -285,7 +287,8 @@ static enum status has_left(struct gathering *g, int rank)
 static enum status admit(struct gathering *g, const struct hello *hello, int socket)
 {
     char text[RENDEZVOUS_TEXT_BYTES];
-    if (hello->run_id != g->rendezvous->options->token) { /* the others still start */
+    if (hello->head.protocol == CONTROL_PROTOCOL &&
+        hello->run_id != g->rendezvous->options->token) { /* the others still start */
         snprintf(text, sizeof text,
                  "rendezvous: rank %d on %s belongs to another job than rank 0 on %s; end what an "
                  "earlier run has left, or give all ranks one --token (PSRING_TOKEN)",

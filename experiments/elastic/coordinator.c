@@ -190,8 +190,12 @@ static void comes_out(struct coordinator *c, struct seat *seat)
     c->has_weights = c->has_weights || (seat_is_worker(seat) && trained);
     if (c->leave_by_ns == 0)
         c->leave_by_ns = clock_now_ns() + (longest_ms + MEMBERSHIP_GRACE_MS) * NS_PER_MS;
-    if (seat->last.place.ended != STATUS_OK)
-        generation_over(c, "a worker could not go on: all meet again");
+    if (seat->last.place.ended != STATUS_OK) {
+        char name[96], text[160];
+        snprintf(text, sizeof text, "%s could not continue: all meet again",
+                 seat_name(seat, name, sizeof name));
+        generation_over(c, text);
+    }
 }
 
 /* It wants to take part no more. */
@@ -555,7 +559,7 @@ enum status coordinator_summon(struct coordinator *c, const char *address, int i
                                            .role = MEMBER_SERVER,
                                            .index = index,
                                            .port = (uint32_t)address_port(&c->listener.address)};
-    enum status status = membership_connect(address, c->options.token, timeout_ms, &socket);
+    enum status status = membership_connect(address, c->options.token, timeout_ms, NULL, &socket);
     if (status == STATUS_OK) {
         membership_send(socket, frame, job);
         status = hear_answer(socket, &reader, timeout_ms, &why);

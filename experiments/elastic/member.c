@@ -54,6 +54,7 @@ enum control_read membership_read(struct membership_reader *reader, int socket)
 struct joining {
     uint64_t token;
     int *socket;
+    bool (*stop)(void);
 };
 
 static int try_to_join(void *self, const union address *address, int64_t connect_ms)
@@ -63,19 +64,32 @@ static int try_to_join(void *self, const union address *address, int64_t connect
                          joining->socket);
 }
 
-enum status membership_connect(const char *text, uint64_t token, int64_t timeout_ms, int *socket)
+/* `context` is a struct joining. */
+static bool is_stopped(void *context)
+{
+    const struct joining *joining = context;
+    return joining->stop && joining->stop();
+}
+
+enum status membership_connect(const char *text, uint64_t token, int64_t timeout_ms,
+                               bool (*stop)(void), int *socket)
 {
     char host[ADDRESS_HOST_BYTES];
     const char *unknown;
+    struct joining joining = {token, socket, stop};
     struct control_search search = {.host = host,
                                     .timeout_ms = timeout_ms,
+                                    .cancelled = is_stopped,
+                                    .context = &joining,
                                     .attempt = try_to_join,
-                                    .self = &(struct joining){token, socket}};
+                                    .self = &joining};
     *socket = -1;
     CHECK(address_parse(text, host, sizeof host, &search.port));
     int error = control_search(&search, &unknown);
     if (error == 0 && !unknown)
         return STATUS_OK;
+    if (error == ECANCELED)
+        return STATUS_STOPPED;
     return FAIL(STATUS_TIMEOUT,
                 "--join %s: found no server there within %g s: %s; start it on that host: "
                 "psring serve --listen %s",
@@ -159,6 +173,13 @@ static void hear_frame(struct member *member)
         end(member,
             frame->head.value == STATUS_OK ? STATUS_STOPPED : (enum status)frame->head.value);
         break;
+    case CONTROL_ANSWER:
+        log_error(
+            "--join %s: rank 0 of a run by --rendezvous listens there, expected psring serve; "
+            "give the server's port",
+            member->options.address);
+        end(member, STATUS_USAGE);
+        break;
     default:
         break;
     }
@@ -226,7 +247,7 @@ enum status member_open(struct member **out, const struct member_options *option
     atomic_store(&member->until, UINT64_MAX);
     monitor_init(&member->monitor);
     TRY(membership_connect(options->address, options->token, options->startup_timeout_ms,
-                           &member->socket));
+                           options->stop, &member->socket));
     TRY(thread_start(&member->thread, "psring-member", run, member));
     *out = member;
     return STATUS_OK;
@@ -263,7 +284,8 @@ static void tell(struct member *member, const struct member_place *place, uint32
     if (type == MEMBERSHIP_JOIN)
         frame.place.step = member->options.join_after;
     monitor_enter(&member->monitor);
-    frame.head.group = member->generation;
+    /* A generation that has begun without this member taking part: as if not heard of. */
+    frame.head.group = member->generation - (member->begun ? 1 : 0);
     member->begun = false;
     member->noted_ns = 0;
     if (type == MEMBERSHIP_LEAVE || type == MEMBERSHIP_DONE)
@@ -351,9 +373,10 @@ static enum status wait_for_begin(struct member *member, bool endless, bool (*st
                  clock_now_ns() >= member->noted_ns + timeout_ms * NS_PER_MS)
             status = STATUS_TIMEOUT;
     }
-    if (member->begun)
+    if (member->begun) {
         status = STATUS_OK;
-    else if (member->ended)
+        member->begun = false; /* from here on this member takes part */
+    } else if (member->ended)
         status = member->end_status;
     monitor_leave(&member->monitor);
     if (status == STATUS_TIMEOUT)

@@ -47,6 +47,7 @@ struct member_options {
     int64_t timeout_ms;         /* a coordinator that is silent for longer has been lost */
     int64_t startup_timeout_ms; /* until the coordinator is there; until others are there, from when
                                  * it last said for whom it waits */
+    bool (*stop)(void);         /* ends the search for the coordinator; NULL: nothing does */
 };
 
 /* Where a worker stands between two generations. */
@@ -194,8 +195,8 @@ int membership_say(int socket, enum membership_type type, uint32_t generation, e
 enum control_read membership_read(struct membership_reader *reader, int socket);
 
 /* Connects to "tcp://HOST:PORT", trying again for `timeout_ms`, and says hello with the job's
- * token. STATUS_TIMEOUT is logged. */
+ * token. STATUS_STOPPED: *stop has become true. STATUS_TIMEOUT is logged. */
 enum status membership_connect(const char *address, uint64_t token, int64_t timeout_ms,
-                               int *socket);
+                               bool (*stop)(void), int *socket);
 
 #endif

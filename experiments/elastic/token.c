@@ -42,12 +42,12 @@ static int read_file(const char *path, char text[TEXT_BYTES])
  */
 static int write_file(const char *path, int home)
 {
-    uint64_t random[2];
+    uint64_t random[3]; /* the token and, apart from it, a name that does not tell it */
     char text[TEXT_BYTES], own[64];
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         return errno;
     snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
-    snprintf(own, sizeof own, ".psring-token.%s", text);
+    snprintf(own, sizeof own, ".psring-token.%016" PRIx64, random[2]);
     int fd = openat(home, own, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return errno;

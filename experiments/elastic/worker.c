@@ -138,7 +138,7 @@ enum status elastic_train(struct config *config)
                  JOB_BYTES));
     uint64_t token;
     TRY(elastic_token(config, &token));
-    TRY(member_open(
+    status = member_open(
         &generation.member,
         &(struct member_options){.token = token,
                                  .address = address,
@@ -146,7 +146,13 @@ enum status elastic_train(struct config *config)
                                  .job = job,
                                  .join_after = (uint64_t)config->elastic.join_after,
                                  .timeout_ms = (int64_t)(config->timeout * 1000),
-                                 .startup_timeout_ms = (int64_t)(config->startup_timeout * 1000)}));
+                                 .startup_timeout_ms = (int64_t)(config->startup_timeout * 1000),
+                                 .stop = stop_requested});
+    if (status == STATUS_STOPPED) { /* by a signal, before it had a part */
+        status = STATUS_OK;
+        goto out;
+    }
+    TRY(status);
     status = take_part(config, &generation);
 out:
     member_close(&generation.member);

@@ -224,6 +224,18 @@ grep -q 'waits: 1 of 2 workers are there' "$folder/worker.0" || fail "does not w
 served 1
 grep -q 'no worker is left' "$folder/serve" || fail "no word of the end: $(cat "$folder/serve")"
 
+# A signal ends the search for a server that is not there.
+handles_usr1() # SIGTERM has a handler earlier
+{
+    ((0x$(awk '/^SigCgt/ { print $2 }' "/proc/$1/status") >> 9 & 1))
+}
+"$psring" train --data "$data" "${common[@]}" --join "tcp://127.0.0.1:$(free_port)" --startup-timeout 60 >"$folder/log" 2>&1 &
+searcher=$!
+workers=("$searcher") # for clean_up
+within handles_usr1 "$searcher" || fail "the search for a server handles no signal:"
+kill -TERM "$searcher"
+wait "$searcher" || fail "SIGTERM in the search for a server: exit $?, expected 0:"
+
 # What cannot be.
 refused()
 {

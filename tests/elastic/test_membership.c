@@ -287,10 +287,11 @@ Test(membership, frames_that_do_not_belong_here_change_nothing)
 {
     int stranger, liar;
     two_train();
-    cr_assert_eq(membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, &stranger),
-                 STATUS_OK);
+    cr_assert_eq(
+        membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, NULL, &stranger),
+        STATUS_OK);
     say(stranger, (struct membership_frame){.head.type = MEMBERSHIP_ABORT}, "all is well");
-    cr_assert_eq(membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, &liar),
+    cr_assert_eq(membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, NULL, &liar),
                  STATUS_OK);
     struct membership_frame frame = {.head.type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER};
     say(liar, frame, "--batch=8\n");
@@ -328,8 +329,9 @@ Test(membership, frames_that_do_not_belong_here_change_nothing)
 static int join_nothing(void)
 {
     int socket;
-    cr_assert_eq(membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, &socket),
-                 STATUS_OK);
+    cr_assert_eq(
+        membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, NULL, &socket),
+        STATUS_OK);
     return socket;
 }
 
@@ -580,7 +582,7 @@ Test(membership, without_the_token_no_frame_counts)
     int stranger;
     begin(1);
     cr_assert_eq(
-        membership_connect(coordinator_address(coordinator), TOKEN + 1, LONG_MS, &stranger),
+        membership_connect(coordinator_address(coordinator), TOKEN + 1, LONG_MS, NULL, &stranger),
         STATUS_OK);
     membership_send(stranger, summon, "--batch=9\n"); /* may be refused before it is sent */
     await_refusal(stranger, STATUS_USAGE, "gave another token than the server");

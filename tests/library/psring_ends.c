@@ -436,6 +436,26 @@ Test(psring, ranks_that_differ_in_the_type)
     run_ranks(&job, 0);
 }
 
+/* Rank 3 leaves out a call in a group. Its message comes, and no call of the last one's peers is
+ * for it: the end must find it. */
+static void do_call_alone(const struct psring_options *options)
+{
+    struct psring *world = begin(options), *group;
+    bool member = options->rank == 0 || options->rank == 3;
+    MUST(psring_split(world, member, &group) == PSRING_OK);
+    if (options->rank == 0)
+        MUST(psring_broadcast(group, memory.bytes, 1000, PSRING_FLOAT32, 0) == PSRING_OK);
+    enum psring_status status = psring_finalize(&world);
+    if (options->rank == 3)
+        MUST(said(status, PSRING_ERROR_PROTOCOL, "psring_broadcast"));
+}
+
+Test(psring, a_call_in_a_group_that_one_rank_left_out)
+{
+    const struct job job = {.options = {.size = 4, .transport = "tcp"}, .run = do_call_alone};
+    run_ranks(&job, 0);
+}
+
 /* The same on each of two hosts, so that the messages between them show nothing. */
 static bool lengths_differ;
 

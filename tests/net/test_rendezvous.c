@@ -312,6 +312,30 @@ Test(rendezvous, the_port_is_taken)
     stream_close(&listening);
 }
 
+/* psring serve has the port, and refuses the rank by a message of its own kind. */
+Test(rendezvous, the_port_is_a_coordinators)
+{
+    struct rank rank = {.number = 0, .world_size = 2, .startup_timeout_ms = 20000};
+    union address where = address_loopback();
+    int listening, socket;
+    char address[ADDRESS_URI_BYTES];
+    struct hello hello;
+    cr_assert_eq(stream_listen(&where, &listening), 0);
+    cr_assert_eq(address_of_socket(listening, &where), 0);
+    address_uri(&where, address);
+    ranks_start(&rank, 1, address);
+    alarm(RANKS_LIMIT_S);
+    while (stream_accept(listening, &socket) != 0)
+        usleep(1000);
+    cr_assert_eq(control_receive(socket, &hello, sizeof hello, 20000, NULL, NULL), 0);
+    struct control_head refusal = {.type = CONTROL_MEMBERS, .value = STATUS_USAGE};
+    cr_assert_eq(control_send(socket, &refusal, sizeof refusal, NULL, 0, 20000), 0);
+    ranks_wait(&rank, 1);
+    ranks_all_say(&rank, 1, 1, "another program has that port");
+    stream_close(&socket);
+    stream_close(&listening);
+}
+
 /* HOST is not rank 0's host. */
 Test(rendezvous, address_of_another_host)
 {
@@ -382,6 +406,8 @@ Test(rendezvous, other_version)
     hello.head.protocol = 99;
     check_refused_by_hand(&hello, "rank 2 speaks version 99 of the start-up protocol");
     hello.head.protocol = 1;
+    check_refused_by_hand(&hello, "rank 2 speaks version 1 of the start-up protocol");
+    hello.run_id = 7; /* another token, which another version has elsewhere */
     check_refused_by_hand(&hello, "rank 2 speaks version 1 of the start-up protocol");
 }
 

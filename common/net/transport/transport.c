@@ -510,7 +510,11 @@ enum status transport_check_call(const struct transport *transport, int peer,
 enum status transport_check_unread(const struct transport *transport, int peer,
                                    const struct message_call *theirs)
 {
-    if (is_of_ours(transport, theirs) && is_earlier(theirs->number, transport->call.number))
+    /* After the last call of all, no call on another communicator can receive it either. */
+    bool stray = transport->call.what == MESSAGE_FINALIZE && theirs->what != MESSAGE_NO_CALL &&
+                 theirs->group != transport->call.group;
+    if (stray ||
+        (is_of_ours(transport, theirs) && is_earlier(theirs->number, transport->call.number)))
         return other_call(transport, peer, theirs);
     return transport_check_call(transport, peer, theirs);
 }

@@ -343,7 +343,8 @@ static void shared_release(struct zmq_shared *shared)
         return;
     if (shared->context) {
         transport_zmq_auth_close(&shared->auth);
-        zmq_ctx_term(shared->context); /* waits at most LINGER_MS for what was sent */
+        while (zmq_ctx_term(shared->context) != 0 && zmq_errno() == EINTR)
+            ; /* waits at most LINGER_MS for what was sent; a signal's handler interrupts it */
     }
     for (int role = 0; role < 2; role++)
         endpoint_free(shared->endpoints[role]);
