@@ -225,9 +225,9 @@ served 1
 grep -q 'no worker is left' "$folder/serve" || fail "no word of the end: $(cat "$folder/serve")"
 
 # A signal ends the search for a server that is not there.
-handles_usr1() # SIGTERM has a handler earlier
+handles_usr1() # psring has a handler for SIGTERM earlier, and this shell for both until it has become psring
 {
-    ((0x$(awk '/^SigCgt/ { print $2 }' "/proc/$1/status") >> 9 & 1))
+    [[ $(cat "/proc/$1/comm") == "$(basename "$psring")" ]] && ((0x$(awk '/^SigCgt/ { print $2 }' "/proc/$1/status") >> 9 & 1))
 }
 "$psring" train --data "$data" "${common[@]}" --join "tcp://127.0.0.1:$(free_port)" --startup-timeout 60 >"$folder/log" 2>&1 &
 searcher=$!
