@@ -1,5 +1,5 @@
-# cpu_vs_size.gp: processor seconds of all ranks per GB of messages, by message size, from bench.csv. Left: one server;
-# right: the ring; over each transport. MPI_Allreduce is in both panels.
+# cpu_vs_size.gp: processor seconds of all ranks per GB of messages, by message size, from bench.csv. The left panel has
+# one server, the right panel the ring, each over all transports. MPI_Allreduce is in both panels.
 load "style.gp"
 
 processors = "processors.txt"

@@ -1,5 +1,6 @@
-# vs_size.gp: draws a figure by message size, with one row of panels per number of workers. Left: dedicated servers;
-# right: servers in workers. The caller sets NAME, TITLE, YLABEL, THEORY_NAME, Y, THEORY_Y and the y axis.
+# vs_size.gp: draws a figure by message size, with one row of panels per number of workers. The left panels have
+# dedicated servers, the right ones servers in workers. The caller sets NAME, TITLE, YLABEL, THEORY_NAME, Y, THEORY_Y
+# and the y axis.
 
 # Leave out numbers of workers with a single size, unless all have a single size.
 all_counts = point_values("", "WORKERS")

@@ -148,7 +148,8 @@ static void try_colocated(struct auto_search *search)
     }
 }
 
-/* Tries the ways without servers. stride 1: `kept` has one entry per kind; 0: one for all. */
+/* Tries the ways without servers. With stride 1 `kept` has one entry per kind, with 0 one for all
+ * kinds. */
 static void try_without(struct auto_search *search, struct auto_way *kept, int stride)
 {
     static const char *const names[] = {

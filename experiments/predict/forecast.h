@@ -40,8 +40,8 @@ void predict_way_words(const struct predict_way *way, char *text, size_t size);
 struct predict_model predict_model_on(const struct predict_model *model,
                                       const struct predict_cluster *cluster);
 
-/* Computes the terms of an all-reduce. `hosts`: cost_shape.hosts; NULL: one host each. Returns
- * false if the way is impossible, for example more colocated servers than workers. */
+/* Computes the terms of an all-reduce. `hosts` is cost_shape.hosts, or NULL for one host each.
+ * Returns false if the way is impossible, for example more colocated servers than workers. */
 bool predict_way_terms(const struct predict_model *model, const struct predict_way *way,
                        int workers, const int *hosts, size_t count, enum compress compress,
                        struct predict_terms *terms);

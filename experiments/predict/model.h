@@ -11,11 +11,11 @@
  * the network. Each round therefore solves it linearised at the last constants (Gauss-Newton).
  *
  * The bootstrap gives the intervals of the constants (Efron and Tibshirani 1993, section 13.3). The
- * interval of a prediction comes from the errors of left-out rows (one number of workers, one size,
- * or every tenth row at a time), at times near the predicted one. Split conformal prediction takes
- * the ceil(0.95 (n + 1))-th smallest of n errors. Fewer than 19 errors give no interval. Source:
- * Lei et al. 2018, "Distribution-free predictive inference for regression". The uncertainty of the
- * constants is added. The result depends only on rows and seed.
+ * interval of a prediction comes from the errors of left-out rows at times near the predicted one.
+ * One number of workers, one size, or every tenth row is left out at a time. Split conformal
+ * prediction takes the ceil(0.95 (n + 1))-th smallest of n errors. Fewer than 19 errors give no
+ * interval. Source: Lei et al. 2018, "Distribution-free predictive inference for regression". The
+ * uncertainty of the constants is added. The result depends only on rows and seed.
  */
 #ifndef PSRING_EXPERIMENTS_PREDICT_MODEL_H
 #define PSRING_EXPERIMENTS_PREDICT_MODEL_H
@@ -39,7 +39,7 @@ enum {
 struct predict_sample {
     struct predict_terms terms;
     double seconds, noise_s; /* measured: median and its standard error */
-    double processors_s;     /* measured: time for which all cores were busy; 0: unknown */
+    double processors_s;     /* measured time for which all cores were busy, or 0 */
     uint64_t workers, bytes; /* groups of the cross-validation */
 };
 

@@ -208,7 +208,7 @@ static void print_advice(FILE *out, const struct predict_advice *advice, const c
     print_basis(out, fastest, cluster);
 }
 
-/* Prints the advice for each fitted network. `cost_per_hour` of a machine; 0: unknown.
+/* Prints the advice for each fitted network. `cost_per_hour` is that of a machine; 0: unknown.
  * training->bucket_bytes is the bucket size of the table above; the advice names it. */
 static enum status predict_print_advice(FILE *out, const struct predict_models *models,
                                         const struct predict_cluster *cluster,

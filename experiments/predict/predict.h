@@ -145,7 +145,7 @@ struct auto_job {
     int workers, spare;  /* ranks: workers, and ranks reserved for servers */
     unsigned placements; /* bit set of 1 << enum placement: allowed placements */
     int colocated;       /* servers inside workers; 0: the best number */
-    const int *hosts;    /* (workers + spare): host of each rank; NULL: one host each */
+    const int *hosts;    /* (workers + spare), the host of each rank; NULL: one each */
     const char *network;
     double bytes_per_s;  /* nominal rate of a link, each way; 0: that of the fitted network */
     unsigned transports; /* bit set of 1 << enum transport_kind: allowed transports */
@@ -156,7 +156,7 @@ struct auto_job {
     size_t count;      /* elements */
     const char *model; /* NULL: one vector; experiments/predict/training.h */
     double compute_s;  /* forward and backward pass; 0: unknown */
-    double bucket_mb;  /* 0: one bucket; below 0: auto_choose_way chooses */
+    double bucket_mb;  /* 0: one bucket; negative: choose it */
 };
 
 struct auto_way {

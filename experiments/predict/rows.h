@@ -104,8 +104,8 @@ void predict_rows_free(struct predict_rows *rows);
 /*
  * Marks the held-out rows. `spec` is "auto", "none", or conditions separated by commas: workers=N,
  * servers=N, bytes=N, placement=WORD. A row is held out if it meets at least one condition. auto:
- * every second number of workers and every second size that has a smaller and a larger neighbour.
- * STATUS_USAGE is logged.
+ * every second number of workers and size that has a smaller and a larger neighbour. STATUS_USAGE
+ * is logged.
  */
 enum status predict_hold_out(struct predict_rows *rows, const char *spec);
 

@@ -231,9 +231,9 @@ static void add_marks(struct line *line, const struct point *one, const struct p
         line_add(line, "; the machine was busy with other work+");
 }
 
-/* Adds "NAME: slower than the ring, 2.66 (2.60 to 2.71) times its time; theory: 2.67." Uses fewer
- * workers if the measurement with the most workers is missing, disturbed, or from one start only.
- */
+/* Adds a claim, such as "NAME: slower than the ring, 2.66 (2.60 to 2.71) times its time; theory:
+ * 2.67." If the measurement with the most workers is missing, disturbed, or from one start only,
+ * uses fewer workers. */
 static void add_claim(struct answer *answer, const struct run *run, enum column column)
 {
     const struct results *results = &run->results;

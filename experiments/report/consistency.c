@@ -211,7 +211,7 @@ static void add_compared(struct line *line, const struct mode *mode, const struc
     line_add(line, " s, %.2f times as long", median_of(mode) / median_of(best));
 }
 
-/* Equal modes have separate ranges in one of this many cases. Of all orders of their runs, two have
+/* Equal modes have separate ranges in one of this many cases. Two of all orders of their runs have
  * all runs of one mode first. */
 static double cases_apart(int runs, int others)
 {

@@ -323,7 +323,7 @@ static enum status parts_put_figures(struct page *page, const char *dir)
 }
 
 struct report_request {
-    const char *dir, *figures; /* figures: target folder; NULL: no figures */
+    const char *dir, *figures; /* figures: target folder, or NULL */
     bool text, unsteady;
     run_replay *replay; /* not an option; may be NULL */
 };

@@ -1,5 +1,5 @@
-# measured.awk: prints a line for each row of a bench.csv that can be simulated and compared:
-# BACKEND PLACEMENT WORKERS SERVERS BYTES LINK-RATE MEDIAN-US BURST-BYTES
+# measured.awk: prints one line for each comparable row of a bench.csv.
+# Columns: BACKEND PLACEMENT WORKERS SERVERS BYTES LINK-RATE MEDIAN-US BURST-BYTES.
 # Skips rows that processors limited (-v CPU_LIMITED=SHARE), and clusters with unequal links. If the rate of a virtual
 # cluster was not measured, -v PAYLOAD_SHARE of it is payload. The burst of its links is -v BUCKET_BYTES=NUMBER. Several
 # rows of one case (repetitions, transports) become their median.

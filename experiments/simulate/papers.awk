@@ -1,7 +1,7 @@
 # papers.awk: prints the table of papers.sh from its papers.csv, published next to simulated. The exit status is 1 if a
-# sign or an order is WRONG. -v what="all", or what="off" to print only the rows of Horovod that are off by more than 5
-# points (network, servers, model). The other options are the assumptions: tcp_rate, rdma_rate, slow_rate, tcp_latency,
-# rdma_latency, v100.
+# sign or an order is WRONG. With -v what="off" it prints only the rows of Horovod that are off by more than 5 points
+# (network, servers, model); otherwise what="all". The other options are the assumptions: tcp_rate, rdma_rate,
+# slow_rate, tcp_latency, rdma_latency, v100.
 #
 # Published values of Horovod for 16 GPUs: README of September 2017 (pull request 44), images/s over 16 times a single
 # GPU's. Published values for 512 GPUs: arXiv 1802.05799. It gives RDMA as a gain over TCP of 30% for VGG-16. For other

@@ -1,8 +1,8 @@
 /*
  * The network of a simulation. SimGrid provides the platform (hosts, links, routes) and the clock.
  * This file decides how messages share links, because SimGrid's own model does not fit. In that
- * model all messages on a link share it equally at any moment, and a message that waits at one
- * host's link does not delay those of other hosts.
+ * model all messages on a link share it equally at any moment. A message that waits at one host's
+ * link does not delay those of other hosts.
  *
  * TCP behaves differently if its windows fit into the switches' queues, as those of the collectives
  * do:

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
-# simulations.sh: the simulations of simulate.sh, which loads this file: flat platforms, other platforms, measured rows;
-# and the summary.
+# simulations.sh: the simulations of simulate.sh, which loads this file. Flat and other platforms, measured rows, the
+# summary.
 
 # -------- simulations ---------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 # summary.awk: prints simulate.csv as one table per platform. Fails if a flat row is off the closed form by more than
 # 0.5%, an element is wrong, or bytes differ from theory.
-# -v links=FILE has the message latency of each platform. Servers inside workers may be faster by one latency, because
-# it can overlap with other messages on the link.
+# The file of -v links=FILE has the message latency of each platform. Servers inside workers may be faster by one
+# latency, because it can overlap with other messages on the link.
 BEGIN {
     while (links != "" && (getline line <links) > 0) {
         split(line, fields, "\t")

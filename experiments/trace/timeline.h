@@ -108,9 +108,9 @@ extern const struct timeline_recorder timeline_recorder;
  *
  * In each round another rank enters late on purpose. The largest lower bound and the smallest upper
  * bound of all rounds are kept, and the offset is their middle. Its error is at most half of the
- * distance between the bounds (message latency, and the sleep of a polling process) plus half of
- * the clock drift since the first round. This is the estimate of ping-pong (Cristian 1989,
- * "Probabilistic clock synchronization"), for all ranks at once.
+ * distance between the bounds plus half of the clock drift since the first round (100 ppm at most).
+ * The distance comes from message latency and the sleep of a polling process. This is the estimate
+ * of ping-pong (Cristian 1989, "Probabilistic clock synchronization"), for all ranks at once.
  *
  * Ranks on one kernel (world->machine) share one clock, unless the measurement excludes that. On
  * rank 0's machine the offset is then 0; on other machines each rank uses the bounds of all ranks
