@@ -96,10 +96,13 @@ static enum status check_stall_warning(const struct config *config,
 
 /* -------- the environment -------------------------------------------------------------------- */
 
-static enum status link_rate_from_environment(struct config *config)
+/* Only without --link-rate: a given 0 means unknown. A server of psring serve is given the rate of
+ * its workers, which cut a vector into the same chunks only with the same rate. */
+static enum status link_rate_from_environment(struct config *config,
+                                              const struct config_table *table)
 {
     const char *text = launcher_variable("PSRING_LINK_BITS");
-    if (config->link_rate > 0 || !text)
+    if (config_table_given(table, "link-rate") || !text)
         return STATUS_OK;
     if (options_parse_rate(text, &config->link_rate))
         return STATUS_OK;
@@ -161,7 +164,7 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
         return STATUS_OK;
     config->placement_given = config_table_given(&table, "placement");
     config->bucket_given = config_table_given(&table, "bucket-mb");
-    TRY(link_rate_from_environment(config));
+    TRY(link_rate_from_environment(config, &table));
     TRY(config_check(config));
     if (config->train.paced && !config_table_given(&table, "data"))
         config->data = NULL;

@@ -362,6 +362,8 @@ Test(config, environment_gives_defaults_and_options_win)
     cr_assert_str_eq(config.network, "lab");
     cr_assert_str_eq(config.subnet, "10.1.0.0/16");
     cr_assert(config.link_rate == 1e9);
+    accept(CONFIG_TRAIN, &config, "--link-rate 0"); /* as a worker's options name it to a server */
+    cr_assert(config.link_rate == 0);
     setenv("PSRING_LINK_BITS", "80mbit", 1);
     accept(CONFIG_TRAIN, &config, "");
     cr_assert(config.link_rate == 8e7);
