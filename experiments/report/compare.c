@@ -161,13 +161,48 @@ static void draw_verdicts(struct compare *compare)
     }
 }
 
+/* Whether a row that is in no pair has wrong sums, and is the first such row of its configuration.
+ */
+static bool is_wrong_alone(const struct compare *compare, bool is_before, const struct kinds *kinds,
+                           size_t row)
+{
+    const struct csv_table *table = is_before ? &compare->before : &compare->after;
+    const struct evidence evidence = results_evidence(table, row);
+    if (!(evidence.wrong > 0))
+        return false;
+    for (size_t p = 0; p < compare->count; p++) {
+        const struct compare_pair *pair = &compare->pairs[p];
+        if (is_same(kinds, is_before ? pair->before : pair->after, row))
+            return false;
+    }
+    for (size_t a = 0; a < compare->alone_count; a++) {
+        const struct compare_alone *alone = &compare->alone[a];
+        if (alone->is_before == is_before && is_same(kinds, alone->row, row))
+            return false;
+    }
+    return true;
+}
+
+/* Wrong sums count also without a pair: the program that made them is wrong. */
+static void find_wrong_alone(struct compare *compare, bool is_before, const struct kinds *kinds)
+{
+    const size_t rows = is_before ? compare->before.rows : compare->after.rows;
+    for (size_t row = 0; row < rows; row++) {
+        if (!is_wrong_alone(compare, is_before, kinds, row))
+            continue;
+        compare->alone[compare->alone_count++] = (struct compare_alone){is_before, row};
+        compare->wrong++;
+    }
+}
+
 static enum status find_pairs(struct compare *compare)
 {
     enum status status;
     struct compare_search search = {.compare = compare};
     struct start *starts = calloc(compare->before.rows + compare->after.rows + 1, sizeof *starts);
     compare->pairs = calloc(compare->after.rows + 1, sizeof *compare->pairs);
-    TRY(compare->pairs && starts ? STATUS_OK : STATUS_NO_MEMORY);
+    compare->alone = calloc(compare->before.rows + compare->after.rows + 1, sizeof *compare->alone);
+    TRY(compare->pairs && compare->alone && starts ? STATUS_OK : STATUS_NO_MEMORY);
     TRY(kinds_read(&search.before, &compare->before, &compare->after));
     TRY(kinds_read(&search.after, &compare->after, &compare->before));
     for (size_t after = 0; after < compare->after.rows; after++) {
@@ -188,6 +223,8 @@ static enum status find_pairs(struct compare *compare)
             compare->pairs[compare->count++] = pair;
         }
     }
+    find_wrong_alone(compare, true, &search.before);
+    find_wrong_alone(compare, false, &search.after);
     draw_verdicts(compare);
 out:
     free(search.before.of);
@@ -213,8 +250,8 @@ static enum status read_bench(struct csv_table *table, const char *dir)
  * of one table are starts of one configuration. The intervals cover starts and hold for all pairs
  * together (judge.h). A network that is in both runs is compared with itself, otherwise one run's
  * network with the other's. Rows that only one table distinguishes are in no pair.
- * STATUS_INPUT (logged): a file is missing or damaged, or there is no pair. Always needs
- * compare_free. O(rows of one x rows of the other).
+ * STATUS_INPUT (logged): a file is missing or damaged, or there is neither a pair nor a row with
+ * wrong sums. Always needs compare_free. O(rows of one x rows of the other).
  */
 static enum status compare_read(struct compare *compare, const char *dir_before,
                                 const char *dir_after)
@@ -224,7 +261,7 @@ static enum status compare_read(struct compare *compare, const char *dir_before,
     TRY(read_bench(&compare->before, dir_before));
     TRY(read_bench(&compare->after, dir_after));
     TRY(find_pairs(compare));
-    if (compare->count == 0) {
+    if (compare->count == 0 && compare->wrong == 0) {
         log_error(
             "%s and %s: no common all-reduce of one kind and size%s; measure both with the same "
             "--hosts and --sizes",
@@ -240,6 +277,7 @@ static void compare_free(struct compare *compare)
     csv_table_free(&compare->before);
     csv_table_free(&compare->after);
     free(compare->pairs);
+    free(compare->alone);
     *compare = (struct compare){0};
 }
 
@@ -295,13 +333,6 @@ static void add_hosts(struct line *line, const struct csv_table *table, size_t r
         line_add(line, ", %s neighbours apart", apart);
 }
 
-/* A field of the pair's row in `after`. */
-static const char *field_in(const struct compare *compare, const struct compare_pair *pair,
-                            const char *name)
-{
-    return csv_table_field(&compare->after, pair->after, name);
-}
-
 static bool has_several_networks(const struct csv_table *table)
 {
     bool several = false;
@@ -311,32 +342,30 @@ static bool has_several_networks(const struct csv_table *table)
     return several;
 }
 
-/* Writes the name of a pair, cut to `size`: "ring over tcp", "ps over zmq, 2 dedicated, fp16", ...
+/* Writes the name of a row, cut to `size`: "ring over tcp", "ps over zmq, 2 dedicated, fp16", ...
  */
-static void compare_name(const struct compare *compare, const struct compare_pair *pair, char *text,
-                         size_t size)
+static void compare_name(const struct csv_table *table, size_t row, char *text, size_t size)
 {
     static const char *const further[] = {"mpi_algorithm", "compress", "model_gradients",
                                           "interface",     "device",   "nccl_algorithm"};
     static const char *const usual[] = {"", "none", "", "comm", "cpu", "ring/simple"};
-    const struct csv_table *table = &compare->after;
     struct line line = line_in(text, size);
-    line_add(&line, "%s", field_in(compare, pair, "backend"));
-    if (strcmp(field_in(compare, pair, "transport"), "none") != 0)
-        line_add(&line, " over %s", field_in(compare, pair, "transport"));
-    if (strcmp(field_in(compare, pair, "placement"), "none") != 0)
-        line_add(&line, ", %s %s", field_in(compare, pair, "servers"),
-                 field_in(compare, pair, "placement"));
+    line_add(&line, "%s", csv_table_field(table, row, "backend"));
+    if (strcmp(csv_table_field(table, row, "transport"), "none") != 0)
+        line_add(&line, " over %s", csv_table_field(table, row, "transport"));
+    if (strcmp(csv_table_field(table, row, "placement"), "none") != 0)
+        line_add(&line, ", %s %s", csv_table_field(table, row, "servers"),
+                 csv_table_field(table, row, "placement"));
     for (size_t f = 0; f < sizeof further / sizeof *further; f++) {
-        const char *field = field_in(compare, pair, further[f]);
+        const char *field = csv_table_field(table, row, further[f]);
         if (*field && strcmp(field, usual[f]) != 0)
             line_add(&line, ", %s", field);
     }
-    if (atof(field_in(compare, pair, "skew_ms")) > 0)
-        line_add(&line, ", skew %s ms", field_in(compare, pair, "skew_ms"));
-    add_hosts(&line, table, pair->after);
+    if (atof(csv_table_field(table, row, "skew_ms")) > 0)
+        line_add(&line, ", skew %s ms", csv_table_field(table, row, "skew_ms"));
+    add_hosts(&line, table, row);
     if (has_several_networks(table))
-        line_add(&line, ", %s", field_in(compare, pair, "network"));
+        line_add(&line, ", %s", csv_table_field(table, row, "network"));
 }
 
 enum { NAME_BYTES = 192, RATIO_BYTES = 160, TEXT_BYTES = 512 };
@@ -415,6 +444,13 @@ static void format_all(const struct compare *compare, char *text, size_t size)
         line_add(&line, ". Left out: %zu that only one run distinguishes", compare->ambiguous);
 }
 
+/* A field of the pair's row in `after`. */
+static const char *field_in(const struct compare *compare, const struct compare_pair *pair,
+                            const char *name)
+{
+    return csv_table_field(&compare->after, pair->after, name);
+}
+
 /* The median, or a dash if sums are wrong. */
 static struct text time_of(const struct measured *time)
 {
@@ -432,13 +468,22 @@ static void print_table(const struct compare *compare, FILE *out)
     for (size_t p = 0; p < compare->count; p++) {
         const struct compare_pair *pair = &compare->pairs[p];
         char starts[32];
-        compare_name(compare, pair, name, sizeof name);
+        compare_name(&compare->after, pair->after, name, sizeof name);
         format_ratio(pair, ratio, sizeof ratio);
         snprintf(starts, sizeof starts, "%d, %d", pair->time_before.starts,
                  pair->time_after.starts);
         fprintf(out, "%-40s %7s %12s %6s %12s %12s   %s\n", name,
                 field_in(compare, pair, "workers"), field_in(compare, pair, "bytes"), starts,
                 time_of(&pair->time_before).text, time_of(&pair->time_after).text, ratio);
+    }
+    for (size_t a = 0; a < compare->alone_count; a++) {
+        const struct compare_alone *alone = &compare->alone[a];
+        const struct csv_table *table = alone->is_before ? &compare->before : &compare->after;
+        compare_name(table, alone->row, name, sizeof name);
+        fprintf(out, "%-40s %7s %12s %6s %12s %12s   WRONG sums %s, not compared\n", name,
+                csv_table_field(table, alone->row, "workers"),
+                csv_table_field(table, alone->row, "bytes"), "", "-", "-",
+                alone->is_before ? "before" : "after");
     }
 }
 
@@ -453,7 +498,7 @@ static cJSON *data_of(const struct compare *compare)
         const bool known = !is_wrong(pair);
         const bool verdict = known && pair->found.verdict > VERDICT_NONE;
         cJSON *object = cJSON_CreateObject();
-        compare_name(compare, pair, name, sizeof name);
+        compare_name(&compare->after, pair->after, name, sizeof name);
         format_ratio(pair, ratio, sizeof ratio);
         cJSON_AddItemToArray(pairs, object);
         cJSON_AddStringToObject(object, "name", name);
@@ -545,10 +590,11 @@ enum status compare_command(int argc, char **argv)
     print_table(&compare, stdout);
     format_all(&compare, text, sizeof text);
     printf("\n%s\n", text);
-    TRY(write_page(&compare, dirs[0], dirs[1]));
+    if (compare.count > 0)
+        TRY(write_page(&compare, dirs[0], dirs[1]));
     if (compare.wrong > 0) {
         log_error("psring compare: %zu of %zu all-reduces have WRONG sums; do not use these times",
-                  compare.wrong, compare.count);
+                  compare.wrong, compare.count + compare.alone_count);
         status = STATUS_WRONG;
     }
 out:

@@ -159,7 +159,12 @@ struct compare {
     struct compare_pair *pairs;     /* in the order of `after` */
     size_t count;
     size_t ambiguous; /* left out: only one table distinguishes them */
-    size_t wrong;     /* pairs with wrong sums */
+    size_t wrong;     /* all-reduces with wrong sums: pairs, and `alone` */
+    struct compare_alone {
+        bool is_before;
+        size_t row;
+    } * alone; /* first rows with wrong sums of all-reduces that are in no pair, in file order */
+    size_t alone_count;
 };
 
 /* argv[0] is the name of the command. Errors, also STATUS_USAGE, are logged. */

@@ -194,6 +194,20 @@ tells_wrong()
         grep -q 'WRONG: sums of 1 all-reduce' "$folder/broken/compare.html" && ! grep -q 'faster$' "$folder/output"
 }
 expect 'wrong sums are compared with nothing' tells_wrong
+# A wrong row that only one run has, before or after, and then one that is all a run has.
+mkdir "$folder/alone"
+sed '1s/$/,wrong/; 2,$s/$/,0/; s/^\(ring,tcp,2,.*\),0$/\1,9/' "$folder/after/bench.csv" >"$folder/alone/bench.csv"
+wrong_alone() # BEFORE AFTER WHERE
+{
+    local status=0
+    "$psring" compare "$1" "$2" >"$folder/output" 2>&1 || status=$?
+    ((status == 1)) && (($(grep -c 'WRONG sums' "$folder/output") == 2)) && grep -q '^WRONG: sums of 1 all-reduce ' "$folder/output" &&
+        grep -qE "^ring over tcp.* 2 +1000 .* WRONG sums $3, not compared$" "$folder/output"
+}
+expect 'wrong sums that are only in the run after' wrong_alone "$folder/before" "$folder/alone" after
+expect 'wrong sums that are only in the run before' wrong_alone "$folder/alone" "$folder/before" before
+sed -i '/^ring,tcp,2,\|^backend/!d' "$folder/alone/bench.csv"
+expect 'wrong sums, and nothing in common' wrong_alone "$folder/before" "$folder/alone" after
 same_folder_only()
 {
     local status=0
