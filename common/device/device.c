@@ -82,7 +82,7 @@ const char *device_describe(const struct device *device, char text[DEVICE_TEXT_B
 enum status device_alloc(struct device *device, const char *what, size_t bytes, void **memory)
 {
     enum status status = device->ops->alloc(device, bytes, memory);
-    if (status == STATUS_NO_MEMORY) /* else the device has said what it is */
+    if (status == STATUS_NO_MEMORY) /* the device logs other failures itself */
         log_error("%s: %zu bytes of %s memory for %s could not be had%s; use a smaller batch or "
                   "model",
                   status_name(status), bytes, device->ops->name, what, device_no_memory(device));

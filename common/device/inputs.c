@@ -9,11 +9,11 @@
 
 enum { ALIGNMENT = 16, BLOCK_BYTES = 16 * 1024 };
 
-/* Inputs that lie side by side. */
+/* A block of adjacent inputs. */
 struct device_inputs {
     struct device_inputs *next;
     char *memory; /* (bytes), device memory */
-    char *host;   /* what it is to hold; where that is the host's, the same */
+    char *host;   /* the contents to send; equals `memory` if device memory is host memory */
     size_t bytes, used;
     size_t first, end; /* [first, end) was set and not sent; empty: first == end */
 };
@@ -41,7 +41,7 @@ static enum status block_new(struct device *device, const char *what, size_t byt
 static void note(struct device_inputs *block, size_t first, size_t end)
 {
     bool none = block->first == block->end;
-    if (block->host == block->memory) /* there already */
+    if (block->host == block->memory) /* the value is already in device memory */
         return;
     block->first = none || first < block->first ? first : block->first;
     block->end = none || end > block->end ? end : block->end;

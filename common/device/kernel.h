@@ -1,9 +1,9 @@
 /*
- * KERNEL marks a function whose inner loops should use the widest vectors of the machine it runs
- * on: the compiler emits it several times and the loader picks one. The result is the same to the
- * bit whichever is picked, because nothing is reassociated or contracted (no fast-math,
- * -ffp-contract=off). CMake defines PSRING_TARGET_CLONES where the compiler and the loader can
- * (not under sanitizers, whose run-time is not ready when the loader picks).
+ * KERNEL marks a function whose inner loops should use the widest vectors of the machine. The
+ * compiler emits it several times and the loader picks one version. All versions give the same
+ * bits, because nothing is reassociated or contracted (no fast-math, -ffp-contract=off). CMake
+ * defines PSRING_TARGET_CLONES if the compiler and the loader support this. Sanitizers exclude it:
+ * their run-time is not ready when the loader picks.
  */
 #ifndef PSRING_COMMON_DEVICE_KERNEL_H
 #define PSRING_COMMON_DEVICE_KERNEL_H
@@ -14,7 +14,7 @@
 #define KERNEL
 #endif
 
-/* For what a KERNEL calls: it has to be part of the caller to be compiled for the same vectors. */
+/* For functions that a KERNEL calls. Inlined, they use the vectors of their caller. */
 #define KERNEL_PART static inline __attribute__((always_inline))
 
 #endif

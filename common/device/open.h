@@ -1,6 +1,6 @@
 /*
- * The entrances of the kinds of devices. CUDA's are in every build: cuda/cuda.c and cuda/info.c
- * have them where there is CUDA, cuda/cuda_missing.c where not.
+ * The entry points of each kind of device. Every build has CUDA's: from cuda/cuda.c and cuda/info.c
+ * with CUDA, from cuda/cuda_missing.c without.
  */
 #ifndef PSRING_COMMON_DEVICE_OPEN_H
 #define PSRING_COMMON_DEVICE_OPEN_H

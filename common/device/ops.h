@@ -1,9 +1,9 @@
 /*
- * The operations of a device, required unless marked. Data is float32, row-major; activations are
- * (N, H, W, C): batch, rows, columns, channels, so that bias, relu and pooling run over contiguous
- * channels, and a row of a convolution's window is one contiguous run. With one channel these are
- * the same bytes as (N, 1, H, W). Pointers are device memory unless named host. Outputs do not
- * overlap inputs unless "in place" is said to be allowed.
+ * The operations of a device. Each is required unless marked optional. Data is float32, row-major.
+ * Activations are (N, H, W, C): batch, rows, columns, channels. Bias, relu and pooling then run
+ * over contiguous channels, and a row of a convolution's window is one contiguous run. With one
+ * channel (N, H, W, 1) has the same bytes as (N, 1, H, W). Pointers are device memory unless named
+ * host. Outputs must not overlap inputs unless the entry allows "in place".
  */
 #ifndef PSRING_COMMON_DEVICE_OPS_H
 #define PSRING_COMMON_DEVICE_OPS_H
@@ -24,16 +24,17 @@ struct pool2d {
     size_t height, width, channels; /* of the input */
 };
 
-/* Square window with stride 1, bias; then, fused into the call, relu and pooling as above. */
+/* Square window with stride 1, then bias. relu and pooling (as above) may be fused into the
+ * call. */
 struct conv2d {
     size_t height, width, channels; /* of the input */
     size_t filters, kernel, padding;
     bool relu, pool;
-    void *kept; /* set by conv2d_prepare: device memory in which forward leaves what the backward
-                 * pass that follows uses up; NULL: nothing. The caller frees it. */
+    void *kept; /* set by conv2d_prepare: device memory that forward fills and the following
+                 * backward pass consumes; NULL: none. The caller frees it. */
 };
 
-enum { DENSE_BLOCK_INPUTS = 768 }; /* of which a CPU's thread computes at most so many at a time */
+enum { DENSE_BLOCK_INPUTS = 768 }; /* inputs that a CPU thread computes at a time, at most */
 
 struct dense {
     size_t inputs, outputs;
@@ -41,10 +42,10 @@ struct dense {
 };
 
 /*
- * Rows of w, one for each input: what one call of a dense operation computes. Calls for rows that
- * cover all of w, from the last ones to the first, are one operation. Between them the caller can
- * fetch the rows of w that come next, or pass on the rows of dw that are final. The numbers are the
- * same however the rows are cut.
+ * A range of rows of w (one row per input) that one call of a dense operation computes. One
+ * operation may be several calls, from the last rows to the first, whose ranges cover all of w.
+ * Between calls the caller can fetch the next rows of w, or send the final rows of dw. The result
+ * does not depend on how the rows are cut.
  */
 struct dense_rows {
     size_t first, end; /* [first, end); first: a multiple of what ops->dense_rows returns */
@@ -55,7 +56,7 @@ static inline struct dense_rows dense_all_rows(const struct dense *dense)
     return (struct dense_rows){0, dense->inputs};
 }
 
-/* What a backward pass reads and writes; all gradients are overwritten, none is added to. */
+/* What a backward pass reads and writes. It overwrites all gradients and adds to none. */
 struct backward {
     const float *x;       /* the forward pass's input */
     const float *w;       /* its weights */
@@ -67,16 +68,16 @@ struct backward {
 };
 
 /*
- * Which numbers a dropout draws: a pure function of this and of the element's position, so the
- * backward pass recomputes the mask, and threads and devices agree. Element e is kept if word e % 4
- * of rng_block(key, layer << 48 | e / 4, step) is at least floor(rate x 2^32).
+ * The random numbers of a dropout: a pure function of this struct and the element's position. The
+ * backward pass therefore recomputes the mask, and all threads and devices agree. Element e is kept
+ * if word e % 4 of rng_block(key, layer << 48 | e / 4, step) is at least floor(rate x 2^32).
  */
 struct dropout {
-    float rate; /* probability of zero, in [0, 1); what is kept is scaled by 1 / (1 - rate) */
+    float rate; /* probability of zero, in [0, 1); kept elements are scaled by 1 / (1 - rate) */
     struct rng_key key; /* rng_key(seed, RNG_DROPOUT, rank) */
     uint16_t layer;
-    const uint64_t *step_at; /* device memory, read when the operation is done, so that it can be
-                              * repeated for another step */
+    const uint64_t *step_at; /* device memory, read when the operation runs, so that another step
+                              * can repeat it */
 };
 
 struct loss_sum {
@@ -85,15 +86,16 @@ struct loss_sum {
 };
 
 /*
- * Steps of optimizers. In all of them g = gradient + weight_decay parameter, and lr_at is device
- * memory, read as dropout.step_at. `stride`: elements from a parameter's first number in the state
- * to its second one.
+ * Optimizer steps. In all of them g = gradient + weight_decay parameter. lr_at is device memory,
+ * read like dropout.step_at. `stride`: elements between a parameter's first value in the state and
+ * its second one.
  */
 
 /*
- * velocity = momentum velocity + g; parameter -= lr velocity; with Nesterov's momentum
- * parameter -= lr (g + momentum velocity). Source: Sutskever et al. 2013, in the form in which the
- * rate is no part of the velocity, so that it may change from step to step (models/optim.h).
+ * velocity = momentum velocity + g; parameter -= lr velocity.
+ * Nesterov's momentum: parameter -= lr (g + momentum velocity).
+ * Source: Sutskever et al. 2013, in the form whose velocity does not contain the rate, so that the
+ * rate may change from step to step (models/optim.h).
  */
 struct sgd {
     float momentum;
@@ -129,16 +131,16 @@ struct adam {
     float beta1, beta2, epsilon;
     float weight_decay;
     const float *lr_at;
-    float *step;       /* device memory: how many adam_count has begun */
+    float *step;       /* device memory: number of steps that adam_count has begun */
     float *correction; /* (2), device memory */
     size_t stride;
 };
 
 /*
  * For one whole tensor w: velocity = momentum velocity + trust g, parameter -= lr velocity, with
- * trust = coefficient |w| / (|gradient| + weight_decay |w|); 1 where w or the gradient is all 0.
- * Source: You et al. 2017, "Large batch training of convolutional networks", algorithm 1; but lr
- * is no part of the velocity, as in struct sgd.
+ * trust = coefficient |w| / (|gradient| + weight_decay |w|), or 1 if w or the gradient is all 0.
+ * Source: You et al. 2017, "Large batch training of convolutional networks", algorithm 1. Unlike
+ * there, velocity does not contain lr (as in struct sgd).
  */
 struct lars {
     float momentum, coefficient;
@@ -146,7 +148,7 @@ struct lars {
     const float *lr_at;
 };
 
-/* A data set in device memory: bytes, and what each byte becomes. */
+/* A data set in device memory: its bytes, and the float of each byte value. */
 struct gather {
     const uint8_t *images; /* (samples, pixels) */
     const uint8_t *labels; /* (samples) */
@@ -154,7 +156,7 @@ struct gather {
     size_t pixels;
 };
 
-/* Output height (or width) for an input height (or width): the window alone, then with pooling. */
+/* Output height (or width) for an input height (or width): before pooling, then after it. */
 static inline size_t conv2d_window_size(const struct conv2d *c, size_t size)
 {
     return size + 2 * c->padding - c->kernel + 1;
@@ -174,7 +176,7 @@ struct device_ops {
     void (*usage)(const struct device *, struct device_usage *); /* (optional) see device.h */
     const char *(*convolutions)(const struct device *);          /* (optional) see device.h */
 
-    /* Memory: see device.h, whose functions are the way to call these five. */
+    /* Memory: call these five through the functions of device.h. */
     enum status (*alloc)(struct device *, size_t bytes, void **memory);
     void (*free)(struct device *, void *memory);
     void (*upload)(struct device *, void *to, const void *from_host, size_t bytes);
@@ -184,15 +186,17 @@ struct device_ops {
     void (*copy)(struct device *, float *to, const float *from, size_t count);
     void (*scale)(struct device *, float *values, float factor, size_t count); /* in place */
 
-    /* images (batch, pixels) and labels (batch) of the samples that `samples` (batch) numbers. */
+    /* Stores the images (batch, pixels) and labels (batch) of the samples numbered by `samples`
+     * (batch). */
     void (*gather)(struct device *, const struct gather *, size_t batch, const uint32_t *samples,
                    float *images, uint8_t *labels);
 
     /* w (kernel, kernel, channels, filters), bias (filters), y (N, out height, out width, filters).
-     * index, only with c->pool: which of the window's four (row-major) was first largest, as y. */
+     * index, only with c->pool: the first largest of the window's four elements (row-major), shaped
+     * as y. */
     enum status (*conv2d_prepare)(struct device *, struct conv2d *, size_t batch_max);
-    /* (optional) Batches of this size will come: what a device decides for each size it decides
-     * now, and not at the first. */
+    /* (optional) Announces batches of this size. A device that decides something for each size
+     * decides it now, not at the first such batch. */
     enum status (*conv2d_expect)(struct device *, const struct conv2d *, size_t batch);
     void (*conv2d_forward)(struct device *, const struct conv2d *, size_t batch, const float *x,
                            const float *w, const float *bias, float *y, uint8_t *index);
@@ -205,11 +209,11 @@ struct device_ops {
     void (*maxpool_backward)(struct device *, const struct pool2d *, size_t batch,
                              const uint8_t *index, const float *dy, float *dx);
 
-    /* x (N, inputs), w (inputs, outputs), bias (outputs), y (N, outputs). The forward call that
-     * computes row 0 reads bias and completes y. The backward call that computes the last row
-     * overwrites dbias, too; dx has its columns [first, end) after it. */
+    /* x (N, inputs), w (inputs, outputs), bias (outputs), y (N, outputs). The forward call for row
+     * 0 reads bias and completes y. The backward call for the last row also overwrites dbias. Each
+     * backward call completes columns [first, end) of dx. */
     enum status (*dense_prepare)(struct device *, const struct dense *, size_t batch_max);
-    /* How many rows a call should compute where the caller has something to do between calls. */
+    /* Number of rows that a call should compute if the caller has work to do between calls. */
     size_t (*dense_rows)(const struct device *, const struct dense *);
     void (*dense_forward)(struct device *, const struct dense *, size_t batch, struct dense_rows,
                           const float *x, const float *w, const float *bias, float *y);
@@ -225,16 +229,16 @@ struct device_ops {
     void (*dropout)(struct device *, const struct dropout *, size_t count, const float *x,
                     float *y);
 
-    /* logits (N, classes). Overwrites *sum (device memory). dlogits, of the loss's sum divided by
-     * `divisor` (N: the mean); NULL = not wanted; in place allowed. The prediction is the first
-     * largest logit. */
+    /* logits (N, classes). Overwrites *sum (device memory). dlogits is the gradient of (sum of
+     * losses) / `divisor` (N gives the mean); NULL = not wanted; in place allowed. The prediction
+     * is the first largest logit. */
     void (*softmax_cross_entropy)(struct device *, size_t batch, size_t classes, double divisor,
                                   const float *logits, const uint8_t *labels, float *dlogits,
                                   struct loss_sum *sum);
 
-    /* One pass over (count) elements; velocity and a (count); state (2, ...): a, then u; m, then v.
-     * adam_count comes before the first one of a step. lars: sums in an order that depends on the
-     * count alone, and a pass over parameters and gradients for them. */
+    /* Each is one pass over (count) elements. velocity and a are (count). state is (2, ...): a,
+     * then u; m, then v. adam_count comes before the first adam of a step. lars also reads
+     * parameters and gradients once for its sums, whose order depends on the count alone. */
     void (*sgd)(struct device *, const struct sgd *, size_t count, float *parameters,
                 const float *gradients, float *velocity);
     void (*adagrad)(struct device *, const struct adagrad *, size_t count, float *parameters,

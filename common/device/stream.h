@@ -1,12 +1,10 @@
 /*
- * Streams and events: how work on a device, copies and communication go on side by side without the
- * host waiting for any of them.
+ * Streams and events let device work, copies and communication overlap without blocking the host.
  *
- * A stream is a queue of work done in order. The operations of ops.h all go to the device's own,
- * the compute stream, which is called NULL here; further streams are for copies and communication.
- * An event marks a point of a stream: another stream, or the host, may wait for it. On a device
- * that does its work within the call (the CPU) there is nothing to wait for, and all of this is
- * free.
+ * A stream is a queue of work that runs in order. All operations of ops.h go to the device's
+ * compute stream, which is NULL here. Other streams serve copies and communication. An event marks
+ * a point of a stream; another stream or the host may wait for it. On a device that works within
+ * the call (the CPU) no wait is needed and all of this costs nothing.
  *
  *     device_event_record(device, ready, NULL);        what has been asked for so far ...
  *     device_stream_wait(device, copies, ready);       ... before what `copies` is given next
@@ -14,9 +12,8 @@
  *     device_event_record(device, copied, copies);
  *     device_event_wait(device, copied);               (any thread) now `host` may be read
  *
- * Threads: streams, events and copies are used from one thread at a time, the device's; only
- * device_event_wait may be called by another one. Failures are kept and returned by device_sync, as
- * those of operations.
+ * Threads: only the device's thread uses streams, events and copies. Any thread may call
+ * device_event_wait. As for operations, the device keeps a failure and device_sync returns it.
  */
 #ifndef PSRING_COMMON_DEVICE_STREAM_H
 #define PSRING_COMMON_DEVICE_STREAM_H
@@ -30,53 +27,54 @@ struct device;
 struct device_stream;
 struct device_event;
 
-/* The caller frees them before the device is closed. Freeing sets the pointer to NULL; NULL is
- * fine. */
+/* The caller frees streams and events before it closes the device. Freeing sets the pointer to
+ * NULL. NULL is allowed. */
 enum status device_stream_new(struct device *device, struct device_stream **stream);
 void device_stream_free(struct device *device, struct device_stream **stream);
 enum status device_event_new(struct device *device, struct device_event **event);
 void device_event_free(struct device *device, struct device_event **event);
 
-/* The event now means all that `stream` was given until here; what it meant before is forgotten. */
+/* Moves the event to the current end of `stream`: it covers all work queued so far. The event's old
+ * meaning is lost. */
 void device_event_record(struct device *device, struct device_event *event,
                          struct device_stream *stream);
 
-/* What `stream` is given from here on begins only after the event. The host does not wait. */
+/* Work queued on `stream` from now on starts only after the event. The host does not wait. */
 void device_stream_wait(struct device *device, struct device_stream *stream,
                         struct device_event *event);
 
-/* The host waits; at once if the event was never recorded. A failure of the device that is found
- * here is logged and returned. Any thread. */
+/* Blocks the host until the event. Returns at once if the event was never recorded. A device
+ * failure found here is logged and returned. Any thread. */
 enum status device_event_wait(struct device *device, struct device_event *event);
 
-/* Whether device memory is ordinary memory, which the host may access between operations. */
+/* Whether device memory is host memory, which the host may access between operations. */
 bool device_memory_is_host(const struct device *device);
 
-/* Host memory, aligned to 64 bytes, that copies to and from the device need no detour for (CUDA:
+/* Allocates host memory, aligned to 64 bytes, that the device copies from and to directly (CUDA:
  * pinned). Errors as device_alloc. NULL may be freed. */
 enum status device_host_alloc(struct device *device, const char *what, size_t bytes, void **memory);
 void device_host_free(struct device *device, void *memory);
 
-/* Copies done in the stream's order; the host memory is the device's until an event recorded after
- * it has been waited for. Host memory from device_host_alloc, or the copy may wait. */
+/* Copies in the order of the stream. The host memory belongs to the device until the caller has
+ * waited for an event recorded after the copy. Without memory from device_host_alloc the call may
+ * block. */
 void device_upload_async(struct device *device, struct device_stream *stream, void *to,
                          const void *from_host, size_t bytes);
 void device_download_async(struct device *device, struct device_stream *stream, void *to_host,
                            const void *from, size_t bytes);
 
 /*
- * Does work(context), which asks the device for operations and waits for none of them. A device may
- * remember what it was asked for and later do that again without a call of `work` (CUDA: as a
- * graph, which costs one launch for all). So `work` asks for the same in every call: the same
- * operations on the same memory, with nothing uploaded or allocated; what differs between steps are
- * inputs (inputs.h; dropout.step_at, sgd.lr_at), which this sends first. Given another `context`,
- * the device starts anew.
+ * Calls work(context), which queues operations and waits for none. A device may record these
+ * operations and later replay them without calling `work` (CUDA: as a graph, one launch for all).
+ * Therefore each call of `work` must queue the same operations on the same memory, and must not
+ * upload or allocate. Values that differ between steps are inputs (inputs.h; dropout.step_at,
+ * sgd.lr_at), which this function sends first. A different `context` makes the device record again.
  */
 typedef enum status device_work(void *context);
 enum status device_repeat(struct device *device, device_work *work, void *context);
 
-/* How many steps the host should be ahead of the device at most, to keep it busy; 0 where the work
- * is done within the call. */
+/* How many steps the host may run ahead of the device, at most, to keep it busy. 0 if the device
+ * works within the call. */
 int device_steps_ahead(const struct device *device);
 
 /* What a kind of device implements; see the functions above. */

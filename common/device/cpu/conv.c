@@ -6,12 +6,13 @@
 #include "common/device/ops.h"
 
 /*
- * Lines: what the CPU's convolution multiplies by (conv.c says why). The lines of an image are
- * (height, window_width, run): for each of its rows and each position of the window across it, the
- * run of kernel x channels values there, zeros where that is in the padding.
+ * Lines: the matrix that the CPU's convolution multiplies (the comment before PRODUCT_MAX explains
+ * why). The lines of an image are (height, window_width, run). For each row of the image and each
+ * horizontal window position they hold the run of kernel x channels values, with zeros in the
+ * padding.
  */
 
-/* Sizes that follow from a convolution's description. */
+/* Sizes that follow from a convolution's shape. */
 struct geometry {
     size_t window_height, window_width; /* output pixels before pooling */
     size_t out_height, out_width;       /* after pooling */
@@ -23,10 +24,10 @@ struct geometry {
 
 /* -------- moving data ------------------------------------------------------------------------- */
 
-/* The part of a run that is inside the image: `count` values, after `skip` in the padding. */
+/* The part of a run inside the image: `count` values, after `skip` values of padding. */
 struct clip {
     size_t skip, count;
-    size_t from; /* value of the image's row */
+    size_t from; /* index of the first value in the image's row */
 };
 
 static struct clip clip_run(const struct conv2d *c, size_t column)
@@ -56,7 +57,7 @@ KERNEL static void cpu_lines_make(const struct conv2d *c, const struct geometry 
     }
 }
 
-/* The transpose: image = for each pixel the sum of the lines' values that came from it. */
+/* The transpose of cpu_lines_make: each pixel of image = the sum of its copies in the lines. */
 KERNEL static void cpu_lines_add(const struct conv2d *c, const struct geometry *g,
                                  const float *lines, float *image)
 {
@@ -75,8 +76,8 @@ KERNEL static void cpu_lines_add(const struct conv2d *c, const struct geometry *
 /* -------- products ---------------------------------------------------------------------------- */
 
 /*
- * Where a line is as short as in a first layer (3 values in keras-cnn), a call to BLAS costs more
- * than the product. So those are written out, a vector of columns at a time.
+ * For lines as short as a first layer's (3 values in keras-cnn) a BLAS call costs more than the
+ * product. These products are explicit loops over one vector of columns at a time.
  */
 enum { SHORT = 8, LANES = 16 };
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
@@ -99,8 +100,8 @@ KERNEL static void multiply_short(size_t m, size_t n, size_t k, const float *res
     }
 }
 
-/* Four rows of c at a time, so that four sums are under way at once; where fewer are left the last
- * row is computed again and not stored. */
+/* Computes four rows of c at a time, to have four independent sums in flight. If fewer rows remain,
+ * the last row is computed again and not stored. */
 KERNEL static void multiply_short_transposed(size_t m, size_t n, size_t k, const float *restrict a,
                                              const float *restrict b, float *restrict c)
 {
@@ -178,31 +179,33 @@ static void cpu_lines_multiply_transposed(size_t m, size_t n, size_t k, const fl
 /*
  * Convolution by matrix products (the functions above make and multiply the matrices).
  *
- * The textbook way (im2col) lays out each window as a row of kernel x kernel x channels values, and
- * multiplies that matrix by the weights. It repeats every pixel kernel^2 times, for a batch 85 MB
- * in the second layer of keras-cnn, and moving that costs as much as multiplying it. Here only the
- * window's *lines* are laid out: line (r, j) of an image is the run of kernel x channels values at
- * row r, from column j on. One image's lines are kernel times the image and stay in a core's cache.
- * Window (i, j) is then lines (i, j), (i + 1, j), ..., one for each row k of the window, so
+ * The textbook method (im2col) lays out each window as a row of kernel x kernel x channels values,
+ * and multiplies that matrix by the weights. It repeats every pixel kernel^2 times. For a batch in
+ * the second layer of keras-cnn that is 85 MB, and moving it costs as much as multiplying it.
+ * psring lays out only the window's *lines*: line (r, j) of an image is the run of kernel x
+ * channels values at row r, from column j on. One image's lines are kernel times the image and stay
+ * in a core's cache. Window (i, j) is then lines (i, j), (i + 1, j), ..., one for each row k of the
+ * window:
  *
  *     y(rows i..) = sum over k of  lines(rows i + k..) x w[k]        forward
  *     dw[k]      += lines(rows i + k..)^T x dy(rows i..)             backward
  *     dlines(rows i + k..) += dy(rows i..) x w[k]^T
  *
- * and all of these are products of contiguous matrices. They are done tile by tile, a few rows of
- * an image, so that bias, relu and pooling find the tile in the cache.
+ * All of these are products of contiguous matrices. They run tile by tile (a few rows of an image),
+ * so that bias, relu and pooling find the tile in the cache.
  *
- * Images are independent, except that dw sums over them: they are cut into groups whose number
- * depends on the batch alone, each group sums in order into its own accumulator, and the
- * accumulators are summed in the groups' order.
+ * Images are independent, but dw sums over them. The images are cut into groups whose number
+ * depends on the batch alone. Each group sums in order into its accumulator, and the accumulators
+ * are added in group order.
  */
 
 enum {
-    /* Multiply-adds of one product. Up to 10^6 OpenBLAS multiplies matrices where they lie; larger
-     * ones it copies into its own layout first, which pays for large ones and costs 15% here. */
+    /* Multiply-adds of one product. Up to 10^6, OpenBLAS multiplies matrices in place. It copies
+     * larger ones into its internal layout first, which pays for large matrices but costs 15%
+     * here. */
     PRODUCT_MAX = 1000 * 1000,
     TILE_BYTES_MAX = 40 * 1024, /* of a tile's outputs: about a core's first-level cache */
-    GROUPS_MAX = 16,            /* accumulators of dw, hence the most threads that can help */
+    GROUPS_MAX = 16,            /* accumulators of dw; more threads than this cannot help */
     ACCUMULATOR_BYTES_MAX = 64 * 1024 * 1024,
 };
 
@@ -216,7 +219,7 @@ struct conv_work {
     uint8_t *index;
     const struct backward *backward;
     float *transposed; /* (kernel, filters, run): w[k]^T */
-    float *partial;    /* (groups, weights + filters): dw and dbias of a group */
+    float *partial;    /* (groups, weights + filters): each group's dw and dbias */
 };
 
 static struct geometry measure(const struct conv2d *c)
@@ -229,7 +232,7 @@ static struct geometry measure(const struct conv2d *c)
     g.run = c->kernel * c->channels;
     g.lines = cpu_round_up(c->height * g.window_width * g.run);
     g.weights = c->kernel * g.run * c->filters;
-    /* Tiles of equal height; pooling needs pairs of rows. */
+    /* Tiles have equal height. Pooling needs pairs of rows. */
     size_t step = c->pool ? 2 : 1;
     size_t row = g.window_width * c->filters;
     size_t rows = PRODUCT_MAX / (row * g.run), rows_fit = TILE_BYTES_MAX / (row * sizeof(float));
@@ -263,21 +266,21 @@ enum status cpu_conv2d_prepare(struct device *device, struct conv2d *c, size_t b
                        partial_count(&g, c, groups_of(&g, batch_max)));
 }
 
-/* Rows of an image, and where the tile that they belong to begins. */
+/* A tile: some window rows of an image. */
 struct tile {
     size_t first, rows; /* window rows */
 };
 
-/* The part of a tile whose k-th line is inside the image, not in the padding above or below. */
+/* The rows of a tile whose k-th line is inside the image, not in the padding above or below. */
 struct conv_part {
     size_t rows;
-    size_t skip; /* rows of the tile before it */
-    size_t from; /* row of the image */
+    size_t skip; /* rows of the tile before this part */
+    size_t from; /* first row of the image */
 };
 
 static struct conv_part part_inside(const struct conv2d *c, struct tile tile, size_t k)
 {
-    size_t begin = tile.first + k, end = begin + tile.rows; /* as if padding were part of it */
+    size_t begin = tile.first + k, end = begin + tile.rows; /* rows of the padded image */
     size_t low = begin > c->padding ? begin : c->padding;
     size_t high = end < c->height + c->padding ? end : c->height + c->padding;
     if (low >= high)
@@ -371,8 +374,8 @@ KERNEL static void mask_relu(size_t count, const float *restrict y, const float 
 }
 
 /*
- * The gradient by the window's outputs, before relu and pooling, of a tile of an image: dy itself
- * where nothing was fused, else written to `scratch`.
+ * Returns the gradient by the window's outputs (before relu and pooling) of a tile of an image.
+ * That is dy itself if nothing is fused; otherwise it is written to `scratch`.
  */
 static const float *window_gradient(const struct conv_work *work, size_t image, struct tile tile,
                                     float *scratch)
@@ -396,7 +399,7 @@ static const float *window_gradient(const struct conv_work *work, size_t image, 
     return scratch;
 }
 
-/* Adds what a tile gives to dw and, where it is not NULL, to dlines. */
+/* Adds a tile's contribution to dw and, if it is not NULL, to dlines. */
 static void backward_tile(const struct conv_work *work, const float *lines, struct tile tile,
                           const float *dy, float *dw, float *dlines)
 {
@@ -475,7 +478,7 @@ void cpu_conv2d_backward(struct device *device, const struct conv2d *conv, size_
     if (backward->dx)
         transpose(conv, g->run, backward->w, work.transposed);
     team_run(cpu->team, work.groups, backward_item, &work);
-    /* The groups' order, whatever order they ended in. */
+    /* Add in group order, independent of the order in which the groups ended. */
     size_t count = g->weights + conv->filters;
     memcpy(backward->dw, work.partial, g->weights * sizeof(float));
     memcpy(backward->dbias, work.partial + g->weights, conv->filters * sizeof(float));

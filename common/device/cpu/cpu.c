@@ -156,8 +156,8 @@ enum status cpu_open(struct device **device, const struct device_options *option
     cpu->device.ops = &cpu_ops;
     TRY(team_new(&cpu->team, options->threads > 0 ? options->threads : 1));
 #ifdef PSRING_CBLAS_SETS_THREADS
-    /* We thread over images and blocks ourselves: that way results do not depend on the number of
-     * threads, and several ranks on one machine do not each start a thread a core. */
+    /* psring uses threads over images and blocks itself. Results then do not depend on the number
+     * of threads, and several ranks on one machine do not each start a thread per core. */
     openblas_set_num_threads(1);
 #endif
     *device = &cpu->device;

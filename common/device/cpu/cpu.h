@@ -1,4 +1,4 @@
-/* The CPU device, shared by the files of this folder only. */
+/* The CPU device. Only the files of this folder include this header. */
 #ifndef PSRING_COMMON_DEVICE_CPU_CPU_H
 #define PSRING_COMMON_DEVICE_CPU_CPU_H
 
@@ -9,11 +9,11 @@ struct cpu {
     struct device device; /* first: a struct device * of this kind is a struct cpu * */
     struct team *team;
 
-    /* Scratch memory, grown by the prepare entries to the largest that any shape needs. Nothing in
-     * it outlives the operation that wrote it. */
-    float *scratch;       /* (threads, scratch_count): one part for each thread */
+    /* Scratch memory. The prepare entries grow it to the largest need of any shape. Its contents
+     * are valid only within the operation that wrote them. */
+    float *scratch;       /* (threads, scratch_count): one part per thread */
     size_t scratch_count; /* a multiple of 16 floats, so that every part is aligned */
-    float *partial;       /* (partial_count): results of items, before they are summed in order */
+    float *partial;       /* (partial_count): results of items, until they are summed in order */
     size_t partial_count;
 };
 
@@ -27,10 +27,10 @@ static inline float *cpu_scratch(struct cpu *cpu, int thread)
     return cpu->scratch + (size_t)thread * cpu->scratch_count;
 }
 
-/* Makes room for `scratch` floats a thread and `partial` floats in all. */
+/* Grows the scratch memory to `scratch` floats per thread and `partial` floats in all. */
 enum status cpu_reserve(struct cpu *cpu, size_t scratch, size_t partial);
 
-/* Rounded up to a whole cache line of floats. */
+/* Rounds up to a whole cache line of floats. */
 static inline size_t cpu_round_up(size_t count)
 {
     return (count + 15) / 16 * 16;
@@ -60,7 +60,7 @@ void cpu_fill(struct device *, float *to, float value, size_t count);
 void cpu_gather(struct device *, const struct gather *, size_t batch, const uint32_t *samples,
                 float *images, uint8_t *labels);
 
-/* See ops.h for the contracts of these. */
+/* ops.h has the contracts of these. */
 enum status cpu_conv2d_prepare(struct device *, struct conv2d *, size_t batch_max);
 void cpu_conv2d_forward(struct device *, const struct conv2d *, size_t batch, const float *x,
                         const float *w, const float *bias, float *y, uint8_t *index);
@@ -98,12 +98,12 @@ void cpu_adam(struct device *, const struct adam *, size_t count, float *paramet
 void cpu_lars(struct device *, const struct lars *, size_t count, float *parameters,
               const float *gradients, float *velocity);
 
-/* One block of rows of max-pooling, shared with the fused convolution. Output rows are
- * (width / 2, channels); row y reads input rows 2y and 2y + 1, each (width, channels). */
+/* Max-pools one block of rows; the fused convolution uses it too. Output rows are (width / 2,
+ * channels). Output row y reads input rows 2y and 2y + 1, each (width, channels). */
 void cpu_maxpool_rows(size_t out_rows, size_t width, size_t channels, const float *x, float *y,
                       uint8_t *index);
-/* Writes all of the 2 x out_rows rows of dx. If `y` is not NULL, where y <= 0 (relu) dy counts as
- * 0. */
+/* Writes all of the 2 x out_rows rows of dx. If `y` is not NULL (relu), dy counts as 0 where y is
+ * not positive. */
 void cpu_maxpool_rows_backward(size_t out_rows, size_t width, size_t channels, const float *dy,
                                const float *y, const uint8_t *index, float *dx);
 

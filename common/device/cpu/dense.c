@@ -1,9 +1,9 @@
 /*
- * Dense layers. The work is cut along the inputs, in blocks whose number depends on the layer
- * alone: forward each block gives a partial sum of the outputs, added up in the blocks' order;
- * backward each block owns its rows of dw and its columns of dx. Cutting along the batch instead
- * would make every item read (and BLAS repack) all of the weights. A call computes whole blocks; a
- * caller that asks for a few at a time gets one for each thread.
+ * Dense layers. The work is cut along the inputs, into blocks whose number depends on the layer
+ * alone. Forward, each block gives a partial sum of the outputs, and the partial sums are added in
+ * block order. Backward, each block owns its rows of dw and its columns of dx. A cut along the
+ * batch would make every item read (and BLAS repack) all weights. A call computes whole blocks. A
+ * caller that computes rows piecewise gets one block per thread.
  */
 #include "common/base/status.h"
 #include "common/device/cpu/cpu.h"

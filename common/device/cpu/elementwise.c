@@ -1,10 +1,10 @@
-/* Operations element by element, and the loss. All of them share out blocks of elements. */
+/* Elementwise operations and the loss. All split the elements into blocks. */
 #include <math.h>
 
 #include "common/device/cpu/cpu.h"
 #include "common/device/kernel.h"
 
-/* Elements of one item of work: a quarter of a typical L2 cache for three arrays. */
+/* Elements per item of work: three arrays then take a quarter of a typical L2 cache. */
 enum { BLOCK = 16384 };
 
 static size_t blocks_of(size_t count)
@@ -43,7 +43,7 @@ KERNEL static void look_up(size_t count, const uint8_t *restrict bytes,
         to[i] = values[bytes[i]];
 }
 
-/* Some tenths of a microsecond an image: not worth waking the team for. */
+/* A few tenths of a microsecond per image: too short to wake the team. */
 void cpu_gather(struct device *device, const struct gather *gather, size_t batch,
                 const uint32_t *samples, float *images, uint8_t *labels)
 {
@@ -57,7 +57,7 @@ void cpu_gather(struct device *device, const struct gather *gather, size_t batch
 
 /* -------- relu -------------------------------------------------------------------------------- */
 
-/* Written as "negative becomes 0" so that a NaN stays one, and divergence is seen in the loss. */
+/* "Negative becomes 0" keeps a NaN a NaN, so that the loss shows divergence. */
 KERNEL static void relu_block(size_t count, const float *x, float *y)
 {
     for (size_t i = 0; i < count; i++)
@@ -102,11 +102,11 @@ void cpu_relu_backward(struct device *device, size_t count, const float *y, cons
 
 /* -------- dropout ----------------------------------------------------------------------------- */
 
-enum { PHILOX_LANES = 64 }; /* counters at once; a BLOCK holds a whole number of such groups */
+enum { PHILOX_LANES = 64 }; /* counters at once; divides BLOCK / 4 */
 
 /*
- * rng_block() for PHILOX_LANES consecutive counters, as loops that vectorise: word[w][lane]. The
- * same function as rng_block, which stays the definition; a test compares them.
+ * rng_block() for PHILOX_LANES consecutive counters, as loops that vectorise: word[w][lane].
+ * rng_block is the definition; a test compares the two.
  */
 KERNEL_PART void philox_lanes(struct rng_key key, uint64_t low, uint64_t high,
                               uint32_t word[4][PHILOX_LANES])
@@ -133,7 +133,7 @@ KERNEL_PART void philox_lanes(struct rng_key key, uint64_t low, uint64_t high,
     }
 }
 
-/* Elements [first, first + count) of the whole; first is a multiple of 4 x PHILOX_LANES. */
+/* Elements [first, first + count) of the whole. first is a multiple of 4 x PHILOX_LANES. */
 KERNEL static void dropout_block(const struct dropout *d, size_t first, size_t count,
                                  const float *x, float *y)
 {
@@ -179,7 +179,7 @@ void cpu_dropout(struct device *device, const struct dropout *dropout, size_t co
 
 /* -------- loss -------------------------------------------------------------------------------- */
 
-/* In double: a batch has few logits, and the loss is what people compare. */
+/* In double: a batch has few logits, and users compare the loss. */
 void cpu_softmax_cross_entropy(struct device *device, size_t batch, size_t classes, double divisor,
                                const float *logits, const uint8_t *labels, float *dlogits,
                                struct loss_sum *sum)

@@ -1,4 +1,4 @@
-/* Optimizers: one pass over the arena, because memory bandwidth is their only cost. */
+/* Optimizers. Each is one pass over the arena, because memory bandwidth is the only cost. */
 #include <math.h>
 
 #include "common/device/cpu/cpu.h"
@@ -6,9 +6,9 @@
 
 enum { BLOCK = 16384 };
 
-/* A step that is done block by block: block(work, at, count) does elements [at, at + count). */
+/* A step in blocks: block(work, at, count) does elements [at, at + count). */
 struct step_work {
-    const void *step; /* struct sgd, ...: the block's own */
+    const void *step; /* struct sgd, ...: what `block` expects */
     void (*block)(const struct step_work *, size_t at, size_t count);
     size_t count;
     float *parameters;
@@ -171,7 +171,7 @@ struct square_work {
     double parts[SQUARE_PARTS][2]; /* sums of squares: of parameters, of gradients */
 };
 
-/* The sum of squares, in as many lanes as a vector may have. */
+/* The sum of squares, in as many lanes as the widest vector has. */
 KERNEL static double squares_of(const float *values, size_t count)
 {
     double lanes[SQUARE_LANES] = {0}, sum = 0;

@@ -1,4 +1,4 @@
-/* 2 x 2 max-pooling, over contiguous channels, two input rows to one output row. */
+/* 2 x 2 max-pooling over contiguous channels: two input rows give one output row. */
 #include <string.h>
 
 #include "common/device/cpu/cpu.h"
@@ -37,7 +37,7 @@ void cpu_maxpool_rows(size_t out_rows, size_t width, size_t channels, const floa
     }
 }
 
-/* The gradient goes to the element that was largest; the three others get 0. */
+/* The largest element gets the gradient; the three other elements get 0. */
 KERNEL_PART void spread(size_t out_width, size_t channels, const float *restrict dy,
                         const float *restrict y, const uint8_t *restrict index, float *restrict top,
                         float *restrict bottom)
@@ -87,7 +87,7 @@ void cpu_maxpool_rows_backward(size_t out_rows, size_t width, size_t channels, c
     }
 }
 
-/* -------- a layer of its own ------------------------------------------------------------------ */
+/* -------- pooling as a separate layer --------------------------------------------------------- */
 
 struct pool_work {
     const struct pool2d *pool;

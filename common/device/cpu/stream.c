@@ -1,5 +1,5 @@
-/* Streams and events of the CPU, which does all work within the call: there is nothing to wait
- * for and nothing to remember. The device itself stands for each of them. */
+/* Streams and events of the CPU. The CPU does all work within the call, so nothing is waited for
+ * and nothing is recorded. A pointer to the device serves as stream and as event. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -18,11 +18,11 @@ struct team {
     int threads;
     struct team_member *members; /* (threads - 1) */
 
-    /* The run in progress. Written by team_run under `lock` before `generation` moves on. */
+    /* The current run. team_run writes it under `lock` before it increments `generation`. */
     team_work *work;
     void *context;
     size_t count;
-    atomic_size_t next; /* first item that nobody has taken */
+    atomic_size_t next; /* first item that no thread has taken */
 
     pthread_mutex_t lock;
     pthread_cond_t begin, end;

@@ -1,7 +1,7 @@
 /*
- * A team of threads that share out numbered items of work. Which thread does which item is left to
- * chance; so an item's result must depend on its number alone, and sums over items are taken
- * afterwards in the items' order. Then results do not depend on the number of threads.
+ * A team of threads shares numbered items of work. Any thread may take any item. Therefore an
+ * item's result must depend on its number alone, and sums over items are taken afterwards in item
+ * order. Results then do not depend on the number of threads.
  */
 #ifndef PSRING_COMMON_DEVICE_CPU_TEAM_H
 #define PSRING_COMMON_DEVICE_CPU_TEAM_H
@@ -12,16 +12,16 @@
 
 struct team;
 
-/* Does item `item`; `thread` in [0, threads) says whose scratch memory may be used. */
+/* Does item `item`. It may use the scratch memory of `thread`, in [0, threads). */
 typedef void team_work(void *context, size_t item, int thread);
 
-/* `threads` >= 1 in all: the caller of team_run works too, as thread 0, and `threads` - 1 are
- * started here. With 1 nothing is started and team_run is a loop. */
+/* `threads` >= 1 in all. The caller of team_run works as thread 0; this call starts all other
+ * threads. With 1 it starts none and team_run is a loop. */
 enum status team_new(struct team **team, int threads);
 void team_free(struct team **team);
 int team_threads(const struct team *team);
 
-/* Does items [0, count) and returns when all are done. Called by one thread at a time. */
+/* Does items [0, count) and returns when all are done. One caller at a time. */
 void team_run(struct team *team, size_t count, team_work *work, void *context);
 
 #endif
