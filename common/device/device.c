@@ -83,9 +83,9 @@ enum status device_alloc(struct device *device, const char *what, size_t bytes, 
 {
     enum status status = device->ops->alloc(device, bytes, memory);
     if (status == STATUS_NO_MEMORY) /* the device logs other failures itself */
-        log_error("%s: %zu bytes of %s memory for %s could not be had%s; use a smaller batch or "
-                  "model",
-                  status_name(status), bytes, device->ops->name, what, device_no_memory(device));
+        log_error(
+            "%s: cannot allocate %zu bytes of %s memory for %s%s; use a smaller batch or model",
+            status_name(status), bytes, device->ops->name, what, device_no_memory(device));
     return status;
 }
 

@@ -55,9 +55,10 @@ enum status device_host_alloc(struct device *device, const char *what, size_t by
 {
     enum status status = device->ops->streams->host_alloc(device, bytes, memory);
     if (status == STATUS_NO_MEMORY)
-        log_error("%s: %zu bytes of host memory that the %s device can copy from, for %s, could "
-                  "not be had%s; use a smaller batch or model",
-                  status_name(status), bytes, device->ops->name, what, device_no_memory(device));
+        log_error(
+            "%s: cannot allocate %zu bytes of host memory for copies of the %s device, for %s%s; "
+            "use a smaller batch or model",
+            status_name(status), bytes, device->ops->name, what, device_no_memory(device));
     return status;
 }
 

@@ -156,33 +156,33 @@ not_taken()
     done
 }
 
-otherwise='cuDNN 9.19.0 computes the convolution 28 x 28 x 1, .* otherwise than psring: its'
+otherwise='cuDNN 9.19.0 computes the convolution 28 x 28 x 1, .* differently from psring: its'
 not_taken wrong-forward "$otherwise outputs differs by [0-9.e+-]* of its size (allowed 1e-04)"
 not_taken wrong-data "$otherwise gradient by the input differs"
 not_taken wrong-filter "$otherwise gradient by the weights differs"
 not_taken unwritten "$otherwise .* differs by inf"
 not_taken tf32 "$otherwise .* differs by [0-9.]*e-0[34] of its size"
-not_taken random 'cuDNN 9.19.0, convolution .*: of the 6 algorithms that it names for the forward 0 are deterministic'
+not_taken random 'cuDNN 9.19.0, convolution .*: cuDNN names 6 algorithms for the forward: 0 are deterministic'
 for pass in forward data filter; do
     not_taken fail-$pass 'cuDNN 9.19.0 fails at the convolution 28 x 28 x 1, .*: cudnnConvolution.*: EMULATED_ERROR'
 done
 not_taken no-create 'no cuDNN can be used: .*libemulated_cudnn.so.9, version 9.19.0, cannot be started (EMULATED_NOT_INITIALIZED)'
 refused "no handle" 'conv cudnn: no cuDNN can be used: .* cannot be started' --conv cudnn
-EMULATED_CUDNN=random refused "nothing deterministic" 'names for the forward 0 are deterministic and in float32' --conv cudnn
+EMULATED_CUDNN=random refused "nothing deterministic" 'algorithms for the forward: 0 are deterministic and in float32' --conv cudnn
 EMULATED_CUDNN=fail-data refused "a pass that fails" 'fails at the convolution' --conv cudnn
 
 # Who asks for it gets one that differs, with a warning.
 export EMULATED_CUDNN=wrong-data
 train 0 --conv cudnn "${options[@]}"
 convolves "asked for" 'cudnn 9.19.0'
-grep -q 'conv cudnn: .*; with --conv auto it would not be used' "$folder/log" || fail "asked for: no warning in:"
+grep -q 'conv cudnn: .*; --conv auto would not use it' "$folder/log" || fail "asked for: no warning in:"
 
 # Each size of a batch is compared before it is used: here those of 8 alone are wrong.
 export EMULATED_CUDNN=odd-8
 train 0 "${options[@]}" --metrics "$folder/odd.csv"
 convolves "a wrong size" 'cudnn 9.19.0 and own'
 same "a wrong size" "$own"
-says "a wrong size" "computes the convolution 28 x 28 x 1, .* 8 images otherwise than psring: its outputs differs"
+says "a wrong size" "computes the convolution 28 x 28 x 1, .* 8 images differently from psring: its outputs differs"
 [[ $(tail -1 "$folder/odd.csv") == *,'cudnn 9.19.0 and own' ]] || fail "a wrong size: $(tail -1 "$folder/odd.csv")"
 
 # Ranks that do not compute by the same are told of.
@@ -207,6 +207,6 @@ mkdir "$folder/parts"
 cp -a "$cudnn/." "$folder/parts"
 rm "$folder/parts/libemulated_cudnn_ops.so.9"
 LD_LIBRARY_PATH=$folder/parts${without:+:$without}
-not_taken '' 'no cuDNN can be used: .*/parts/libemulated_cudnn.so.9 lies without a part that belongs to it (.*_ops'
+not_taken '' 'no cuDNN can be used: .*/parts/libemulated_cudnn.so.9 lacks one of its parts in the same folder (.*_ops'
 rm "$folder/parts/libemulated_cudnn_graph.so.9"
-not_taken '' 'no cuDNN can be used: .*/parts/libemulated_cudnn.so.9 lies without a part that belongs to it (.*_graph'
+not_taken '' 'no cuDNN can be used: .*/parts/libemulated_cudnn.so.9 lacks one of its parts in the same folder (.*_graph'

@@ -66,9 +66,10 @@ static enum status load(struct cuda_blas *blas)
             "folder in LD_LIBRARY_PATH",
             PSRING_CUBLAS_NAME, dlerror());
     if (!find_all(blas->library, &blas->call))
-        return FAIL(STATUS_UNSUPPORTED,
-                    "cuBLAS: %s lacks a function that psring needs; use that of CUDA 11.6 or newer",
-                    PSRING_CUBLAS_NAME);
+        return FAIL(
+            STATUS_UNSUPPORTED,
+            "cuBLAS: %s lacks a function that psring needs; use cuBLAS of CUDA 11.6 or newer",
+            PSRING_CUBLAS_NAME);
     return STATUS_OK;
 }
 

@@ -239,8 +239,8 @@ static enum status refuse(const struct cuda_conv_choice *choice, const char *wha
                           const char *reason)
 {
     if (choice->wanted != DEVICE_CONV_CUDNN) {
-        log_warn("--conv auto: %s%s; psring's own convolutions are used (--conv own says so from "
-                 "the start)",
+        log_warn("--conv auto: %s%s; using psring's own convolutions (--conv own avoids this "
+                 "warning)",
                  what, reason);
         return STATUS_OK;
     }
@@ -291,7 +291,8 @@ static enum status compare(struct cuda *cuda, const struct prepared *prepared, s
     status = cuda_conv_compare(cuda, prepared->dnn, shape,
                                cuda_dnn_conv_sample(prepared->dnn, batch), &difference, &error);
     if (status == STATUS_NO_MEMORY)
-        return refuse_shape(choice, shape, batch, "there is no memory to compare it with our own");
+        return refuse_shape(choice, shape, batch,
+                            "out of memory for the comparison with psring's own");
     TRY(status);
     *good = !error && difference.worst <= allowed;
     if (*good) {
@@ -306,11 +307,11 @@ static enum status compare(struct cuda *cuda, const struct prepared *prepared, s
                  error);
     else
         snprintf(what, sizeof what,
-                 "cuDNN %s computes the convolution %s otherwise than psring: its %s differs by "
-                 "%.1e of its size (allowed %.0e)",
+                 "cuDNN %s computes the convolution %s differently from psring: its %s differs "
+                 "by %.1e of its size (allowed %.0e)",
                  version, shown, difference.part, difference.worst, allowed);
     if (choice->wanted == DEVICE_CONV_CUDNN && !error) {
-        log_warn("--conv cudnn: %s; with --conv auto it would not be used", what);
+        log_warn("--conv cudnn: %s; --conv auto would not use it", what);
         *good = true;
         return STATUS_OK;
     }
@@ -327,7 +328,7 @@ static enum status judge(struct cuda *cuda, struct prepared *prepared, size_t ba
     if (prepared->verdict_count == CUDA_DNN_CONV_BATCHES) {
         if (!prepared->full)
             status = refuse_shape(cuda->convs, &prepared->shape, batch,
-                                  "batches of many other sizes were planned before");
+                                  "the maximum number of batch sizes is already planned");
         prepared->full = true;
         return status;
     }
@@ -449,10 +450,9 @@ static void keep(struct cuda *cuda, const char *error)
         return;
     fail(cuda, STATUS_DEVICE);
     if (cuda->graph.capturing)
-        log_warn("cuDNN %s: %s, while a step was recorded", cuda_dnn_version(cuda->convs->dnn),
-                 error);
+        log_warn("cuDNN %s: %s, while recording a step", cuda_dnn_version(cuda->convs->dnn), error);
     else
-        log_error("cuDNN %s: %s; --conv own does without cuDNN", cuda_dnn_version(cuda->convs->dnn),
+        log_error("cuDNN %s: %s; use --conv own to avoid cuDNN", cuda_dnn_version(cuda->convs->dnn),
                   error);
 }
 

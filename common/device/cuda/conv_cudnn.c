@@ -123,7 +123,7 @@ static bool can(struct cuda_dnn_conv *conv, size_t images)
     if (images == 0 || plan_of(conv, images))
         return true;
     if (conv->size_count == SIZES) {
-        snprintf(conv->reason, sizeof conv->reason, "%d other sizes were planned already", SIZES);
+        snprintf(conv->reason, sizeof conv->reason, "%d other sizes are already planned", SIZES);
         return false;
     }
     enum status status =

@@ -16,9 +16,9 @@ enum status status_from_cuda(int error, const char *what)
     if (e == cudaSuccess)
         return STATUS_OK;
     const char *advice = e == cudaErrorMemoryAllocation
-                             ? "; use a smaller batch or model, or a GPU that nobody else uses"
+                             ? "; use a smaller batch or model, or a GPU without other processes"
                          : e == cudaErrorDevicesUnavailable
-                             ? "; another process has the GPU for itself, see nvidia-smi"
+                             ? "; another process uses the GPU exclusively, see nvidia-smi"
                              : "";
     log_error("cuda: %s: %s (%s)%s", what, cudaGetErrorString(e), cudaGetErrorName(e), advice);
     if (e == cudaErrorMemoryAllocation)
@@ -32,8 +32,7 @@ bool cuda_keep(struct cuda *cuda, int error, const char *what)
     if (error == cudaSuccess)
         return cuda->failure == STATUS_OK;
     if (cuda->failure == STATUS_OK && cuda->graph.capturing) {
-        log_debug("cuda: %s, while it was recorded: %s", what,
-                  cudaGetErrorString((cudaError_t)error));
+        log_debug("cuda: %s, during recording: %s", what, cudaGetErrorString((cudaError_t)error));
         cuda->failure = STATUS_DEVICE;
     } else if (cuda->failure == STATUS_OK) {
         cuda->failure =

@@ -46,7 +46,7 @@ static const char *const algorithm_names[PASSES][ALGORITHMS] = {
 static const char *algorithm_name(enum pass pass, unsigned algorithm)
 {
     const char *name = algorithm < ALGORITHMS ? algorithm_names[pass][algorithm] : NULL;
-    return name ? name : "an algorithm without a name";
+    return name ? name : "an unnamed algorithm";
 }
 
 /* -------- the library ------------------------------------------------------------------------- */
@@ -167,13 +167,13 @@ static bool choose(struct cuda_dnn_plan *plan, enum pass pass, size_t workspace_
             return true;
     }
     if (error != DNN_SUCCESS)
-        snprintf(reason, CUDA_DNN_TEXT_BYTES, "it names no algorithm for the %s (%s)",
+        snprintf(reason, CUDA_DNN_TEXT_BYTES, "cuDNN names no algorithm for the %s (%s)",
                  pass_names[pass], plan->dnn->library.call.get_error_string(error));
     else
         snprintf(
             reason, CUDA_DNN_TEXT_BYTES,
-            "of the %d algorithms that it names for the %s %d are deterministic and in %s, and "
-            "none of those can be done in %zu MiB of workspace",
+            "cuDNN names %d algorithms for the %s: %d are deterministic and in %s, and none of "
+            "these can be done in %zu MiB of workspace",
             named, pass_names[pass], deterministic, tf32 ? "TF32" : "float32",
             workspace_most >> 20);
     return false;
@@ -228,7 +228,7 @@ enum status cuda_dnn_plan_new(struct cuda_dnn_plan **out_plan, struct cuda_dnn *
     unsigned error = describe_shape(plan, conv, images);
     bool good = error == DNN_SUCCESS;
     if (!good)
-        snprintf(reason, CUDA_DNN_TEXT_BYTES, "it does not take the shape (%s)",
+        snprintf(reason, CUDA_DNN_TEXT_BYTES, "cuDNN does not support the shape (%s)",
                  dnn->library.call.get_error_string(error));
     for (int pass = 0; pass < PASSES && good; pass++) {
         if (!like) {

@@ -102,7 +102,7 @@ static bool open_part(const char *path, const char *part, struct cudnn_parts *pa
     if (parts->handles[count])
         return true;
     const char *error = dlerror();
-    snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s lies without a part that belongs to it (%.250s)",
+    snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s lacks one of its parts in the same folder (%.250s)",
              path, error ? error : part);
     return false;
 }
@@ -129,7 +129,7 @@ static bool suits(const char *name, struct dnn_library *library, struct cudnn_pa
     if (!symbol_find(parts->handles[0], "cudnnGetVersion", &library->call.get_version) ||
         !symbol_find(parts->handles[0], "cudnnGetCudartVersion",
                      &library->call.get_cudart_version)) {
-        snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s does not tell its version", name);
+        snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s does not report its version", name);
         return false;
     }
     if (!read_version(library, &major)) {

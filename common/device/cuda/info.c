@@ -20,16 +20,15 @@ bool cuda_available(char reason[DEVICE_REASON_BYTES])
     if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
         driver > 0)
         snprintf(reason, DEVICE_REASON_BYTES,
-                 "the NVIDIA driver is older than CUDA " PSRING_TOOLKIT_CUDA ", with which this "
-                 "was built: update the driver, build with an older CUDA toolkit, or use --device "
-                 "cpu");
+                 "the NVIDIA driver is older than CUDA " PSRING_TOOLKIT_CUDA " of this build: "
+                 "update the driver, build with an older CUDA toolkit, or use --device cpu");
     else if (error == cudaErrorInsufficientDriver)
         snprintf(reason, DEVICE_REASON_BYTES,
                  "no NVIDIA driver was found on this machine: install one, or use --device cpu");
     else
         snprintf(reason, DEVICE_REASON_BYTES,
-                 "no GPU can be used (%s): see what nvidia-smi says and that CUDA_VISIBLE_DEVICES "
-                 "does not hide it, or use --device cpu",
+                 "no GPU can be used (%s): check nvidia-smi and CUDA_VISIBLE_DEVICES, or use "
+                 "--device cpu",
                  cudaGetErrorName(error == cudaSuccess ? cudaErrorNoDevice : error));
     return false;
 }

@@ -170,7 +170,7 @@ static enum status capture(struct cuda *cuda, device_work *work, void *context)
     if (g->use == DEVICE_GRAPH_ON)
         return status_from_cuda(error, "--cuda-graph on: a step cannot be recorded");
     log_warn("cuda: a step cannot be recorded as a graph (%s) and is launched kernel by kernel; "
-             "--cuda-graph off says so from the start",
+             "--cuda-graph off avoids this warning",
              cudaGetErrorString(error));
     g->use = DEVICE_GRAPH_OFF;
     return STATUS_OK;
