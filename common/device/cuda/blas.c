@@ -10,7 +10,7 @@
 #include "common/base/status.h"
 #include "common/base/dynamic.h"
 
-/* The functions that we call, by their names in the library (cublas_v2.h renames them). */
+/* The functions that psring calls, by their names in the library (cublas_v2.h renames them). */
 struct blas_entries {
     __typeof__(&cublasCreate_v2) create;
     __typeof__(&cublasDestroy_v2) destroy;
@@ -33,7 +33,7 @@ struct cuda_blas {
 
 static void *open_library(void)
 {
-    /* The library that configure found, then the loader's, then a wheel's. */
+    /* The library that configure found, then the loader's, then a Python wheel's. */
     static const char *const names[] = {PSRING_CUBLAS_PATH, PSRING_CUBLAS_NAME};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
@@ -103,7 +103,7 @@ static enum status status_from_cublas(const struct cuda_blas *blas, cublasStatus
     return error == CUBLAS_STATUS_ALLOC_FAILED ? STATUS_NO_MEMORY : STATUS_DEVICE;
 }
 
-/* Variables of NVIDIA's libraries that override the precision which psring asks for. */
+/* Warns of variables that make NVIDIA's libraries override the precision that psring requests. */
 static void warn_of_overrides(void)
 {
     static const char *const names[] = {"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION"};
@@ -150,7 +150,7 @@ void cuda_blas_free(struct cuda_blas **out_blas)
         return;
     if (blas->handle)
         blas->call.destroy(blas->handle);
-    /* The library stays: unloading it under the driver's feet gains nothing. */
+    /* The library stays loaded: unloading it while the driver is in use gains nothing. */
     free(blas);
 }
 
@@ -163,8 +163,9 @@ static int blas_int(size_t value)
 }
 
 /*
- * cuBLAS is column-major: what is C (m, n) to us is its transpose to cuBLAS, and C^T = op(B)^T
- * op(A)^T; so A and B change places, m and n too, and neither is transposed further.
+ * cuBLAS is column-major: it sees psring's C (m, n) as the transpose C^T = op(B)^T op(A)^T.
+ * Therefore A and B swap places, m and n swap too, and neither operand needs a further
+ * transposition.
  */
 enum status cuda_blas_multiply(struct cuda_blas *blas, const struct cuda_blas_product *p)
 {

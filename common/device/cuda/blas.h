@@ -1,6 +1,6 @@
 /*
- * cuBLAS, opened at run time: its libraries are large (600 MB, 140 ms to load), and a build with
- * CUDA is also used on machines, and for ranks, that compute on CPUs.
+ * cuBLAS, opened at run time. Its libraries are large (600 MB, 140 ms to load), and a build with
+ * CUDA also serves machines and ranks that compute on CPUs.
  */
 #ifndef PSRING_COMMON_DEVICE_CUDA_BLAS_H
 #define PSRING_COMMON_DEVICE_CUDA_BLAS_H
@@ -13,16 +13,16 @@
 struct CUstream_st;
 struct cuda_blas;
 
-enum { CUDA_BLAS_WORKSPACE_BYTES = 32 * 1024 * 1024 }; /* what NVIDIA advises for Hopper */
+enum { CUDA_BLAS_WORKSPACE_BYTES = 32 * 1024 * 1024 }; /* NVIDIA's advice for Hopper */
 
-/* All products go to `stream` and use `workspace` (device memory; borrowed), so that they can be
- * recorded in a graph and give the same bits each time. STATUS_UNSUPPORTED (logged) where there is
- * no cuBLAS. */
+/* All products go to `stream` and use `workspace` (device memory; borrowed). A graph can therefore
+ * record them, and they give the same bits each time. STATUS_UNSUPPORTED (logged) if cuBLAS is
+ * missing. */
 enum status cuda_blas_new(struct cuda_blas **blas, struct CUstream_st *stream, void *workspace,
                           bool tf32);
 void cuda_blas_free(struct cuda_blas **blas);
 
-/* "13.0.2", or NULL where it cannot be loaded. `text` has room for it. */
+/* Writes the version ("13.0.2") to `text` and returns it. NULL if cuBLAS cannot be loaded. */
 const char *cuda_blas_version(char *text, size_t bytes);
 
 /* Row-major C (m, n) = op(A) op(B), `count` of them: the i-th at a + i stride_a, and so on. */

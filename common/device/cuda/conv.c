@@ -5,12 +5,13 @@
  *     dw (K, F)     = columns^T x dwindow (M, F)         K = kernel x kernel x channels
  *     dcolumns      = dwindow x w^T                      F = filters
  *
- * a block of images at a time, so that the columns have a bounded size. Where the columns of the
- * largest batch are not too large, forward keeps them for backward, in memory that the caller
- * holds. dw has a small result and a sum over all windows: it is cut into slices, multiplied at
- * once and added in order. Bias, relu and pooling are one pass over the window outputs.
+ * It computes a block of images at a time to bound the size of the columns. If the columns of the
+ * largest batch are small enough, forward keeps them for backward in memory that the caller holds.
+ * dw is a small result with a long sum over all windows. That sum is cut into slices, which are
+ * multiplied at once and added in order. Bias, relu and pooling are one pass over the window
+ * outputs.
  *
- * Images of one channel need no columns (kernels/direct.cu), unless a gradient by them is wanted.
+ * Images of one channel need no columns (kernels/direct.cu) unless a gradient by them is wanted.
  */
 #include "common/base/status.h"
 #include "common/device/cuda/conv_choice.h"
@@ -18,18 +19,18 @@
 
 enum {
     COLUMNS_BYTES_MAX = 128 * 1024 * 1024, /* of a block */
-    KEPT_BYTES_MAX = 512 * 1024 * 1024,    /* of a layer's largest batch, which is then one block */
+    KEPT_BYTES_MAX = 512 * 1024 * 1024,    /* of a layer's largest batch, which then is one block */
 };
 
-/* Counts, and where what is in scratch memory (in floats). */
+/* Counts, and the offsets in scratch memory (in floats). */
 struct conv_layout {
-    size_t windows, columns;           /* an image's M, and K */
+    size_t windows, columns;           /* M and K of one image */
     size_t image, window_image;        /* floats of an image of x, and of its window outputs */
     size_t out_image;                  /* of y */
     size_t weights;                    /* K x F */
     size_t block;                      /* images at a time */
     size_t slice;                      /* windows in a slice of dw's sum */
-    size_t window_at, partial_at, end; /* columns that are not kept are at 0 */
+    size_t window_at, partial_at, end; /* columns that are not kept start at 0 */
 };
 
 static size_t columns_bytes(const struct conv_layout *l, size_t images)
@@ -51,13 +52,14 @@ static struct conv_layout measure(const struct conv2d *c, size_t batch, bool kep
     l.block = (batch + blocks - 1) / blocks;
     l.slice = cuda_slice(l.columns, c->filters, l.block * l.windows);
     l.window_at = kept ? 0 : l.block * l.windows * l.columns;
-    l.window_at = (l.window_at + 63) / 64 * 64; /* kernels read whole vectors from aligned places */
+    l.window_at = (l.window_at + 63) / 64 * 64; /* kernels read aligned whole vectors */
     l.partial_at = l.window_at + (l.block * l.window_image + 63) / 64 * 64;
     l.end = l.partial_at + cuda_slices(l.block * l.windows, l.slice) * l.weights;
     return l;
 }
 
-/* As for dense layers, a smaller batch may be cut differently. */
+/* Looks at every batch size, because a smaller batch may be cut differently (as for dense
+ * layers). */
 enum status cuda_own_conv2d_prepare(struct device *device, struct conv2d *c, size_t batch_max,
                                     bool may_keep)
 {
@@ -69,7 +71,7 @@ enum status cuda_own_conv2d_prepare(struct device *device, struct conv2d *c, siz
     c->kept = NULL;
     for (size_t batch = 1; batch <= batch_max; batch++) {
         struct conv_layout l = measure(c, batch, keeps);
-        /* Kernels number the elements of a block with 32 bits. */
+        /* Kernels index the elements of a block with 32 bits. */
         CHECK(l.block * (l.image > l.window_image ? l.image : l.window_image) <= INT32_MAX);
         most = l.end > most ? l.end : most;
     }
@@ -86,7 +88,7 @@ static float *columns_of(struct cuda *cuda, const struct conv2d *c)
     return c->kept ? c->kept : cuda->scratch;
 }
 
-/* columns = windows of `images` images from x on. */
+/* columns = the windows of `images` images, from x on. */
 static void lower(struct cuda *cuda, const struct conv2d *c, size_t images, const float *x,
                   float *columns)
 {
@@ -172,7 +174,7 @@ const float *cuda_conv_window_gradient(struct cuda *cuda, const struct conv2d *c
     return b->dy + at;
 }
 
-/* dw gets, or with `add` is added, what a block of images gives. */
+/* Writes the contribution of a block of images to dw. With `add`, adds it. */
 static void weight_gradient(struct cuda *cuda, const struct conv2d *c, const struct conv_layout *l,
                             size_t images, const float *columns, const float *dwindow, float *dw,
                             bool add)
@@ -195,7 +197,7 @@ static void weight_gradient(struct cuda *cuda, const struct conv2d *c, const str
               "convolution, backward: weights");
 }
 
-/* The columns themselves are not needed any more: their gradient takes their place. */
+/* The gradient overwrites the columns, which are no longer needed. */
 static void input_gradient(struct cuda *cuda, const struct conv2d *c, const struct conv_layout *l,
                            size_t images, float *columns, const float *dwindow, const float *w,
                            float *dx)

@@ -1,7 +1,7 @@
 /*
- * One forward and backward of a shape by cuDNN and by psring's own kernels, on this very GPU. Relu
- * and pooling are left out: both have the same kernels for them, and where two values are almost
- * equal they would make of a rounding another element.
+ * Compares cuDNN with psring's own kernels: one forward and backward of a shape by both, on this
+ * GPU. Relu and pooling are left out. Both use the same kernels for them, and a rounding difference
+ * between two almost equal values would select another element.
  */
 #include "common/device/cuda/conv_choice.h"
 
@@ -40,7 +40,7 @@ static void fill(float *values, size_t count, uint64_t part)
     }
 }
 
-/* No memory is no error of the run's: the caller says what comes of it. */
+/* Does not log that memory is exhausted: the caller decides what that means. */
 static enum status open_comparison(struct conv_comparison *c)
 {
     struct device *device = &c->cuda->device;
@@ -68,7 +68,8 @@ static void close_comparison(struct conv_comparison *c)
     }
 }
 
-/* Computes by cuDNN, or by psring's own kernels where `dnn` is NULL, into what was no number. */
+/* Computes by cuDNN, or by psring's own kernels if `dnn` is NULL. The outputs are NaN
+ * beforehand. */
 static enum status compute(struct conv_comparison *c, struct cuda_dnn_conv *dnn,
                            float *const to[PARTS], const char **error)
 {
@@ -116,7 +117,7 @@ static void look(const struct conv_comparison *c, struct cuda_conv_difference *d
             worst = apart <= worst ? worst : isnan(apart) ? (double)INFINITY : apart;
         }
         worst /= sqrt(squares / (double)c->counts[part]);
-        if (isnan(worst)) /* of our own, or all are zeros: nothing was compared */
+        if (isnan(worst)) /* a NaN of psring's, or all values are zero: the comparison is void */
             worst = (double)INFINITY;
         if (worst > difference->worst)
             *difference = (struct cuda_conv_difference){worst, part_names[part]};
@@ -124,9 +125,9 @@ static void look(const struct conv_comparison *c, struct cuda_conv_difference *d
 }
 
 /*
- * The shape by both, for a batch of random numbers in [-1, 1); waits for the device.
- * *error: cuDNN failed, in words that are gone with `dnn`, and *difference is not set. Errors of
- * the device, or no memory: logged.
+ * Computes a batch of random numbers in [-1, 1) by both and waits for the device. *error: cuDNN's
+ * failure, a text that is valid as long as `dnn`; *difference is then not set. Errors of the device
+ * are logged.
  */
 static enum status cuda_conv_compare(struct cuda *cuda, struct cuda_dnn_conv *dnn,
                                      const struct conv2d *shape, size_t batch,
@@ -157,9 +158,9 @@ out:
 }
 
 /*
- * How far the two may be apart. Sums of float32 in another order are 1e-6 to 1e-5 of their size
- * apart, Winograd's transformations included; TF32, where it was not asked for, is at 1e-3. With
- * TF32 on both sides that is what is right.
+ * The largest allowed difference. Two orders of summation in float32 differ by 1e-6 to 1e-5 of the
+ * size of the sums, including Winograd's transformations. Unrequested TF32 differs by 1e-3. If both
+ * sides use TF32, a difference of that size is correct.
  */
 #define ALLOWED_FLOAT32 1e-4
 #define ALLOWED_TF32 1e-2
@@ -170,21 +171,21 @@ struct verdict {
     bool good;
 };
 
-/* A shape that was prepared. */
+/* A prepared shape. */
 struct prepared {
     struct conv2d shape;
     size_t batch_max;
-    struct cuda_dnn_conv *dnn; /* NULL: psring's own */
+    struct cuda_dnn_conv *dnn; /* NULL: psring's own convolution */
     struct verdict verdicts[CUDA_DNN_CONV_BATCHES];
     size_t verdict_count;
-    bool full; /* there were more sizes */
+    bool full; /* there were more batch sizes than `verdicts` holds */
     struct prepared *next;
 };
 
 struct cuda_conv_choice {
     enum device_conv wanted;
     bool tf32, tried;
-    struct cuda_dnn *dnn; /* NULL: not opened, or there is none */
+    struct cuda_dnn *dnn; /* NULL: not opened, or unavailable */
     struct prepared *first;
     char text[48]; /* for cuda_convolutions */
 };
@@ -226,7 +227,7 @@ const char *cuda_convolutions(const struct device *device)
 
 /* -------- choosing ---------------------------------------------------------------------------- */
 
-/* What stands in messages for a shape. */
+/* Describes a shape in messages. */
 static const char *shape_text(const struct conv2d *c, size_t batch, char text[96])
 {
     snprintf(text, 96, "%zu x %zu x %zu, %zu x %zu to %zu filters, %zu images", c->height, c->width,
@@ -234,7 +235,7 @@ static const char *shape_text(const struct conv2d *c, size_t batch, char text[96
     return text;
 }
 
-/* cuDNN is not taken: an error where it was asked for. */
+/* Reports that cuDNN is not used: an error with --conv cudnn, else a warning. */
 static enum status refuse(const struct cuda_conv_choice *choice, const char *what,
                           const char *reason)
 {
@@ -275,8 +276,8 @@ static enum status open_dnn(struct cuda *cuda)
     return status == STATUS_UNSUPPORTED ? refuse(choice, "no cuDNN can be used: ", reason) : status;
 }
 
-/* Whether both compute the same. With --conv cudnn a difference is only warned of: who asks for
- * cuDNN gets it. */
+/* Sets *good to whether both compute the same. --conv cudnn only warns of a difference, because the
+ * user requested cuDNN. */
 static enum status compare(struct cuda *cuda, const struct prepared *prepared, size_t batch,
                            bool *good)
 {
@@ -320,7 +321,7 @@ out:
     return status;
 }
 
-/* Whether cuDNN is to compute batches of this size; waits for the device. */
+/* Decides whether cuDNN computes batches of this size. Waits for the device. */
 static enum status judge(struct cuda *cuda, struct prepared *prepared, size_t batch, bool *good)
 {
     enum status status = STATUS_OK;
@@ -340,7 +341,8 @@ out:
     return status;
 }
 
-/* prepared->dnn, where cuDNN is to compute the shape: where it may compute the largest batch. */
+/* Sets prepared->dnn if cuDNN is to compute the shape, that is if it may compute the largest
+ * batch. */
 static enum status choose(struct cuda *cuda, struct prepared *prepared)
 {
     enum status status = STATUS_OK;
@@ -390,7 +392,8 @@ static struct prepared *find(struct cuda *cuda, const struct conv2d *c)
     return p;
 }
 
-/* cuDNN's and, for batches that it cannot do, psring's own; or that alone. */
+/* Prepares cuDNN's convolution and psring's own, for batches that cuDNN cannot do; or psring's
+ * alone. */
 enum status cuda_conv2d_prepare(struct device *device, struct conv2d *c, size_t batch_max)
 {
     enum status status;
@@ -424,8 +427,8 @@ static void fail(struct cuda *cuda, enum status status)
 }
 
 /*
- * NULL: the batch is for psring's own kernels. A size that is new is judged first; not where a step
- * is recorded, which was done once before.
+ * Returns NULL if psring's own kernels compute the batch. Judges a new size first, except while a
+ * step is recorded: such a step has run once before.
  */
 static struct cuda_dnn_conv *dnn_for(struct cuda *cuda, const struct conv2d *c, size_t batch)
 {

@@ -1,7 +1,7 @@
 /*
- * cuDNN wants weights as (filters, kernel, kernel, channels): psring's, transposed. They are small
- * beside the activations, which it takes as they lie. Batches whose window outputs would not fit
- * are done a block of images at a time.
+ * cuDNN needs weights as (filters, kernel, kernel, channels): the transpose of psring's. Weights
+ * are small compared with the activations, which cuDNN reads in place. If the window outputs of a
+ * batch do not fit, it is computed a block of images at a time.
  */
 #include "common/device/cuda/conv_choice.h"
 
@@ -12,14 +12,14 @@
 #include "common/device/cuda/kernels/kernels.h"
 
 enum {
-    BLOCK_BYTES_MAX = 32 * 1024 * 1024, /* 128 images of keras-cnn's second layer: a GPU is full */
+    BLOCK_BYTES_MAX = 32 * 1024 * 1024, /* 128 images of keras-cnn's second layer fill a GPU */
     WORKSPACE_BYTES_MAX = 256 * 1024 * 1024,
-    SIZES = 2 * CUDA_DNN_CONV_BATCHES, /* of batches, and of what is left of one after blocks */
+    SIZES = 2 * CUDA_DNN_CONV_BATCHES, /* of batches, and of their remainders after whole blocks */
 };
 
-/* Counts, and where what is in scratch memory (in floats). */
+/* Counts, and the offsets in scratch memory (in floats). */
 struct cudnn_layout {
-    size_t windows, columns;    /* an image's M, and K, as in conv.c */
+    size_t windows, columns;    /* M and K of one image, as in conv.c */
     size_t image, window_image; /* floats of an image of x, and of its window outputs */
     size_t weights;
     size_t block; /* images at a time */
@@ -36,7 +36,7 @@ struct cuda_dnn_conv {
     struct cuda_dnn *dnn;
     struct conv2d shape;
     struct cudnn_layout layout;
-    struct sized sizes[SIZES]; /* (size_count); the algorithms are chosen for the first one */
+    struct sized sizes[SIZES]; /* (size_count); the first one decides the algorithms */
     size_t size_count, workspace_bytes;
     char reason[CUDA_DNN_TEXT_BYTES];
 };
@@ -116,7 +116,7 @@ static struct cuda_dnn_plan *plan_of(const struct cuda_dnn_conv *conv, size_t im
     return i < conv->size_count ? conv->sizes[i].plan : NULL;
 }
 
-/* Whether so many images can be done at once; else conv->reason says why not. */
+/* Whether `images` images can be done at once. If not, conv->reason holds the cause. */
 static bool can(struct cuda_dnn_conv *conv, size_t images)
 {
     struct cuda_dnn_plan *plan;
@@ -150,7 +150,7 @@ size_t cuda_dnn_conv_sample(const struct cuda_dnn_conv *conv, size_t batch)
 
 /* -------- forward ----------------------------------------------------------------------------- */
 
-/* The weights as cuDNN has them. */
+/* The weights in cuDNN's layout. */
 static const float *turn_weights(struct cuda_dnn_conv *conv, const float *w)
 {
     struct cuda *cuda = conv->cuda;

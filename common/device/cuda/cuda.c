@@ -1,4 +1,4 @@
-/* The CUDA device: opening, memory, the operations that are one kernel each, its table. */
+/* The CUDA device: opening it, memory, the operations that are one kernel each, its table. */
 #include "common/device/cuda/cuda.h"
 
 #include <stdlib.h>
@@ -63,7 +63,7 @@ static enum status cuda_alloc(struct device *device, size_t bytes, void **memory
     cudaError_t error = cudaMalloc(memory, bytes ? bytes : 1);
     if (error == cudaSuccess)
         return STATUS_OK;
-    cudaGetLastError(); /* this failure is the caller's; the next launch must not report it */
+    cudaGetLastError(); /* the caller handles this failure; the next launch must not report it */
     *memory = NULL;
     return error == cudaErrorMemoryAllocation ? STATUS_NO_MEMORY
                                               : status_from_cuda(error, "an allocation failed");
@@ -131,9 +131,9 @@ static void close_slots(struct cuda_slots *slots)
         cudaFreeHost(slots->memory);
 }
 
-/* Through the pinned slots in turn: the caller has its memory back at once, and the copies follow
- * in the stream's order. CUDA itself does not promise that of a copy from pageable memory, which
- * "might be synchronous" (CUDA Driver API, API synchronization behavior): it may read its source
+/* Copies through the pinned slots in turn. The caller may reuse its memory at once, and the copies
+ * run in the order of the stream. CUDA does not promise this for a copy from pageable memory, which
+ * "might be synchronous" (CUDA Driver API, API synchronization behavior): CUDA may read the source
  * after the call. */
 static void cuda_upload(struct device *device, void *to, const void *from_host, size_t bytes)
 {
@@ -294,7 +294,8 @@ static enum status choose_gpu(struct cuda *cuda, const struct device_options *op
     return status_from_cuda(cudaSetDevice(cuda->index), "the GPU cannot be used");
 }
 
-/* A build holds code for some architectures only; better said here than by the first kernel. */
+/* A build has code for some architectures only. This reports a mismatch before the first kernel
+ * does. */
 static enum status check_architecture(const struct cuda *cuda)
 {
     struct cudaDeviceProp gpu;

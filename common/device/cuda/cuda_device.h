@@ -1,6 +1,6 @@
 /*
- * The CUDA device, shared by its own files only. Everything is enqueued on one compute
- * stream; scratch memory belongs to the operation that runs, as operations follow each other there.
+ * The CUDA device. Only its files include this header. Everything is queued on one compute stream.
+ * Operations follow each other there, so scratch memory belongs to the running operation.
  */
 #ifndef PSRING_COMMON_DEVICE_CUDA_CUDA_DEVICE_H
 #define PSRING_COMMON_DEVICE_CUDA_CUDA_DEVICE_H
@@ -18,20 +18,20 @@ enum {
     CUDA_SLOT_BYTES = 64 * 1024,
 };
 
-/* Uploads go through pinned slots in turn, so that neither the caller nor the device waits for a
- * small one. */
+/* Uploads use pinned slots in turn, so that neither the caller nor the device waits for a small
+ * one. */
 struct cuda_slots {
     char *memory; /* (CUDA_SLOTS, CUDA_SLOT_BYTES), pinned */
     cudaEvent_t free[CUDA_SLOTS];
     unsigned next;
 };
 
-/* What device_repeat has recorded. */
+/* The step that device_repeat has recorded. */
 struct cuda_graph {
     enum device_graph use;
     device_work *work;
     void *context;
-    bool warm; /* `work` has been done once */
+    bool warm; /* `work` has run once */
     cudaGraphExec_t exec;
     bool capturing;
 };
@@ -43,15 +43,15 @@ struct cuda {
     struct cuda_blas *blas;
     void *blas_workspace;
     enum status failure; /* the first one */
-    _Atomic bool told;   /* a failure is in the log: for threads that find the same one */
+    _Atomic bool told;   /* a failure has been logged; keeps other threads from logging it too */
     float *scratch;      /* (scratch_count), grown by the prepare entries */
     size_t scratch_count;
     struct kernel_room room;
-    double *squares; /* (2), of kernel_lars */
+    double *squares; /* (2), for kernel_lars */
     struct cuda_slots slots;
     struct cuda_graph graph;
     struct cuda_conv_choice *convs; /* conv_choice.h */
-    struct cuda_nvml *nvml;         /* NULL: the driver does not tell how busy the GPU is */
+    struct cuda_nvml *nvml;         /* NULL: the driver does not report the load of the GPU */
 };
 
 static inline struct cuda *cuda_of(struct device *device)
@@ -62,10 +62,10 @@ static inline struct cuda *cuda_of(struct device *device)
 extern const struct device_ops cuda_ops;
 extern const struct stream_ops cuda_stream_ops;
 
-/* Keeps the first failure, logged; `error` is a cudaError_t. True if all has been well so far. */
+/* Keeps and logs the first failure. `error` is a cudaError_t. True if nothing has failed so far. */
 bool cuda_keep(struct cuda *cuda, int error, const char *what);
 
-/* Room for `count` floats of scratch memory. Waits for the device where it has to grow. */
+/* Grows scratch memory to `count` floats. Waits for the device if it has to grow. */
 enum status cuda_reserve(struct cuda *cuda, size_t count);
 
 /* C (m, n) = op(A) op(B), row-major, leading dimensions in elements. */
@@ -82,14 +82,15 @@ struct cuda_gemm {
 void cuda_multiply(struct cuda *cuda, const struct cuda_gemm *gemm);
 
 /*
- * The same with k cut into slices of `slice` (the last one may be shorter), which are multiplied at
- * once: c (slices, m, n) gets a product for each, to be summed by kernel_sum_slices. A product with
- * a small result and a long k would else keep a few multiprocessors busy.
+ * The same with k cut into slices of `slice` (the last may be shorter), which are multiplied at
+ * once. c (slices, m, n) gets one product per slice, which kernel_sum_slices adds. Uncut, a product
+ * with a small result and a long k would keep only a few multiprocessors busy.
  */
 void cuda_multiply_sliced(struct cuda *cuda, const struct cuda_gemm *gemm, size_t slice);
 
-/* A slice of k such that an (m, n) product of each is enough work for a GPU; all slices alike where
- * k has a divisor near to that. Depends on the shapes alone, because the order of sums does. */
+/* Returns a length of slices of k for which the (m, n) products together fill a GPU. All slices are
+ * equal if k has a divisor near that length. Depends on the shapes alone, because the order of sums
+ * does. */
 size_t cuda_slice(size_t m, size_t n, size_t k);
 
 static inline size_t cuda_slices(size_t k, size_t slice)
@@ -97,7 +98,7 @@ static inline size_t cuda_slices(size_t k, size_t slice)
     return (k + slice - 1) / slice;
 }
 
-/* See ops.h for the contracts of these. */
+/* ops.h has the contracts of these. */
 enum status cuda_conv2d_prepare(struct device *, struct conv2d *, size_t batch_max);
 enum status cuda_conv2d_expect(struct device *, const struct conv2d *, size_t batch);
 void cuda_conv2d_forward(struct device *, const struct conv2d *, size_t batch, const float *x,

@@ -1,4 +1,4 @@
-/* In place of the other files of this folder in a build without CUDA. */
+/* Replaces the other files of this folder in a build without CUDA. */
 #include <stdio.h>
 
 #include "common/device/open.h"

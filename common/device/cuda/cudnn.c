@@ -14,7 +14,7 @@ struct cuda_dnn {
 
 enum pass { FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, PASSES };
 
-/* How one pass of a plan is done; each has its own mode of arithmetic. */
+/* The method of one pass of a plan. Each pass has a separate mode of arithmetic. */
 struct method {
     dnn_convolution convolution;
     unsigned algorithm, math;
@@ -33,7 +33,7 @@ static const char *const pass_names[] = {[FORWARD] = "forward",
                                          [INPUT_GRADIENT] = "gradient by the input",
                                          [WEIGHT_GRADIENT] = "gradient by the weights"};
 
-/* By number. Source: NVIDIA, cuDNN API, cudnnConvolutionFwdAlgo_t and the two others. */
+/* By number. Source: NVIDIA, cuDNN API, cudnnConvolutionFwdAlgo_t and the two backward types. */
 enum { ALGORITHMS = 8 };
 static const char *const algorithm_names[PASSES][ALGORITHMS] = {
     [FORWARD] = {"IMPLICIT_GEMM", "IMPLICIT_PRECOMP_GEMM", "GEMM", "DIRECT", "FFT", "FFT_TILING",
@@ -133,7 +133,8 @@ static unsigned ask_workspace(const struct cuda_dnn_plan *plan, enum pass pass, 
                                         m->algorithm, bytes);
 }
 
-/* Takes the algorithm, in that arithmetic, if cuDNN can do it so within the workspace. */
+/* Takes the algorithm in that arithmetic. False if cuDNN does not support it within the
+ * workspace. */
 static bool take(struct cuda_dnn_plan *plan, enum pass pass, unsigned algorithm, unsigned math,
                  size_t workspace_most)
 {
@@ -146,9 +147,9 @@ static bool take(struct cuda_dnn_plan *plan, enum pass pass, unsigned algorithm,
 }
 
 /*
- * Without TF32 each is asked for as FMA, whatever arithmetic the heuristics name with it, and those
- * that they name for tensor cores are left out. With TF32 it is the named one; none of the two
- * rounds what is in memory to shorter numbers.
+ * Without TF32 this requests FMA for each algorithm, whatever arithmetic the heuristics name for
+ * it, and skips the algorithms that they name for tensor cores. With TF32 it requests the named
+ * arithmetic. Neither of these rounds values in memory to shorter numbers.
  */
 static bool choose(struct cuda_dnn_plan *plan, enum pass pass, size_t workspace_most,
                    char reason[CUDA_DNN_TEXT_BYTES])
@@ -187,7 +188,7 @@ static int dnn_int(size_t value)
     return (int)value;
 }
 
-/* 0, or cuDNN's error. */
+/* Returns 0 or cuDNN's error. */
 static unsigned describe_shape(struct cuda_dnn_plan *plan, const struct conv2d *c, size_t images)
 {
     unsigned error;

@@ -1,8 +1,8 @@
 /*
- * cuDNN's convolutions, opened at run time where cuDNN 8.9 or 9 is found. A plan is a shape with a
- * number of images, and for each of its three passes an algorithm that gives the same bits each
- * time, in float32 (TF32 only if asked for). A pass allocates nothing, waits for nothing and goes
- * to the one stream, so that it can be recorded in a graph. From the device's thread.
+ * cuDNN's convolutions. cuDNN 8.9 or 9 is opened at run time if it is found. A plan is a shape with
+ * a number of images. For each of its three passes it has an algorithm that gives the same bits
+ * each time, in float32 (TF32 only on request). A pass allocates nothing, waits for nothing and
+ * uses one stream, so that a graph can record it. From the device's thread.
  */
 #ifndef PSRING_COMMON_DEVICE_CUDA_CUDNN_H
 #define PSRING_COMMON_DEVICE_CUDA_CUDNN_H
@@ -20,10 +20,11 @@ struct cuda_dnn_plan;
 
 enum { CUDA_DNN_TEXT_BYTES = 512 };
 
-/* "9.19.0, built with CUDA 13.0: FILE", or why there is none that can be used (then false). */
+/* Writes "9.19.0, built with CUDA 13.0: FILE" to `text`. If no cuDNN can be used, writes the reason
+ * and returns false. */
 bool cuda_dnn_describe(char text[CUDA_DNN_TEXT_BYTES]);
 
-/* All passes go to `stream`. STATUS_UNSUPPORTED: `reason` says why, nothing is logged. */
+/* All passes go to `stream`. STATUS_UNSUPPORTED: `reason` holds the cause and nothing is logged. */
 enum status cuda_dnn_new(struct cuda_dnn **dnn, struct CUstream_st *stream, bool tf32,
                          char reason[CUDA_DNN_TEXT_BYTES]);
 void cuda_dnn_free(struct cuda_dnn **dnn);
@@ -32,10 +33,11 @@ void cuda_dnn_free(struct cuda_dnn **dnn);
 const char *cuda_dnn_version(const struct cuda_dnn *dnn);
 
 /*
- * What cuDNN's heuristics name first for each pass, of that which is deterministic and needs no
- * more than `workspace_most` bytes; or, where `like` is not NULL, the algorithms of that plan, of
- * the same shape, for another number of images. Relu and pooling are not part of it. Asks the host
- * alone. STATUS_UNSUPPORTED: `reason` says why, nothing is logged. Borrows `dnn`.
+ * Plans a shape for a number of images. Without `like` each pass takes the first algorithm that
+ * cuDNN's heuristics name and that is deterministic and needs at most `workspace_most` bytes. With
+ * `like`, a plan of the same shape for another number of images, each pass takes that plan's
+ * algorithm. Relu and pooling are not included. Runs on the host alone. STATUS_UNSUPPORTED:
+ * `reason` holds the cause and nothing is logged. Borrows `dnn`.
  */
 enum status cuda_dnn_plan_new(struct cuda_dnn_plan **plan, struct cuda_dnn *dnn,
                               const struct conv2d *conv, size_t images,
@@ -43,28 +45,29 @@ enum status cuda_dnn_plan_new(struct cuda_dnn_plan **plan, struct cuda_dnn *dnn,
                               char reason[CUDA_DNN_TEXT_BYTES]);
 void cuda_dnn_plan_free(struct cuda_dnn_plan **plan);
 
-/* Bytes of device memory that each pass may use; aligned to 256. */
+/* Bytes of device memory that each pass may use, aligned to 256. */
 size_t cuda_dnn_plan_workspace(const struct cuda_dnn_plan *plan);
 /* "forward IMPLICIT_GEMM, ..." */
 void cuda_dnn_plan_describe(const struct cuda_dnn_plan *plan, char text[CUDA_DNN_TEXT_BYTES]);
 
 /*
- * x (N, H, W, C), y its window outputs without bias, w and dw as cuDNN has them: (filters, kernel,
- * kernel, channels). Each returns NULL, or which function failed and cuDNN's word for it.
+ * x (N, H, W, C); y is its window outputs without bias. w and dw have cuDNN's layout (filters,
+ * kernel, kernel, channels). Each returns NULL, or the name of the failed function and cuDNN's
+ * error text.
  */
 const char *cuda_dnn_forward(struct cuda_dnn_plan *plan, const float *x, const float *w,
                              void *workspace, float *y);
 const char *cuda_dnn_input_gradient(struct cuda_dnn_plan *plan, const float *w, const float *dy,
                                     void *workspace, float *dx);
-/* With `add`, to what dw holds. */
+/* With `add`, adds to dw. */
 const char *cuda_dnn_weight_gradient(struct cuda_dnn_plan *plan, const float *x, const float *dy,
                                      void *workspace, bool add, float *dw);
 
 /*
- * What psring uses of cuDNN's API, declared here so that no header of cuDNN is needed: its
- * convolutions as functions of their own, which are the same in 8.9 and in 9 (where NVIDIA calls
- * them deprecated). Each name is cuDNN's without the "cudnn"; an enumeration is an unsigned int in
- * C's ABI. Source: NVIDIA, cuDNN API, cudnn_ops and cudnn_cnn.
+ * The part of cuDNN's API that psring uses, declared here so that no cuDNN header is needed. These
+ * are the separate convolution functions, which are equal in 8.9 and 9 (where NVIDIA calls them
+ * deprecated). Each name is cuDNN's without the "cudnn". An enumeration is an unsigned int in C's
+ * ABI. Source: NVIDIA, cuDNN API, cudnn_ops and cudnn_cnn.
  */
 
 struct CUstream_st;
@@ -77,14 +80,14 @@ enum dnn_constant {
     DNN_SUCCESS = 0,           /* cudnnStatus_t */
     DNN_DATA_FLOAT = 0,        /* cudnnDataType_t */
     DNN_TENSOR_NHWC = 1,       /* cudnnTensorFormat_t; of a filter: (filters, k, k, channels) */
-    DNN_CROSS_CORRELATION = 1, /* cudnnConvolutionMode_t: the window is not turned around */
+    DNN_CROSS_CORRELATION = 1, /* cudnnConvolutionMode_t: the window is not flipped */
     DNN_DETERMINISTIC = 1,     /* cudnnDeterminism_t */
 };
 
 /*
- * cudnnMathType_t, for float32. From Ampere on DEFAULT allows TF32, and so does TENSOR_OP; FMA
- * restricts cuDNN to kernels of fused multiply-adds. ALLOW_CONVERSION also allows to round what is
- * in memory to shorter numbers.
+ * cudnnMathType_t, for float32. From Ampere on, DEFAULT and TENSOR_OP allow TF32. FMA restricts
+ * cuDNN to kernels of fused multiply-adds. ALLOW_CONVERSION also lets cuDNN round values in memory
+ * to shorter numbers.
  */
 enum dnn_math {
     DNN_DEFAULT_MATH = 0,
@@ -93,7 +96,7 @@ enum dnn_math {
     DNN_FMA_MATH = 3,
 };
 
-/* cudnnConvolutionFwdAlgoPerf_t, BwdDataAlgoPerf_t and BwdFilterAlgoPerf_t, which are alike. */
+/* cudnnConvolutionFwdAlgoPerf_t, BwdDataAlgoPerf_t and BwdFilterAlgoPerf_t, which are identical. */
 struct dnn_algorithm {
     unsigned algorithm, status;
     float time;
@@ -127,7 +130,7 @@ struct dnn_calls {
                                 int dilation_h, int dilation_w, unsigned mode, unsigned type);
     unsigned (*set_math)(dnn_convolution, unsigned math);
 
-    /* What the heuristics name for a shape, the best first; nothing is computed. */
+    /* The algorithms that the heuristics name for a shape, best first. Computes nothing. */
     unsigned (*forward_choices)(dnn_handle, dnn_tensor x, dnn_filter w, dnn_convolution,
                                 dnn_tensor y, int wanted, int *named, struct dnn_algorithm *);
     unsigned (*data_choices)(dnn_handle, dnn_filter w, dnn_tensor dy, dnn_convolution,
@@ -154,7 +157,7 @@ struct dnn_calls {
                                 dnn_filter, void *dw);
 };
 
-/* Finding cuDNN on this machine, and in it the functions above. */
+/* How psring finds cuDNN and the functions above on this machine. */
 
 struct dnn_library {
     void *handle; /* the library stays loaded */
@@ -164,10 +167,12 @@ struct dnn_library {
 };
 
 /*
- * The first that suits of: the one that was there when this was configured, what the loader finds
- * (LD_LIBRARY_PATH, ldconfig), cuBLAS's folder and the one beside it (as NVIDIA's packages of
- * Python lie), and the packages of the Pythons of /usr, /usr/local and /opt, where PyTorch's is.
- * False: `reason` says what was looked for, or what is wrong with what was found.
+ * Finds the first suitable library in this order:
+ * - the one that was found when psring was configured
+ * - the loader's (LD_LIBRARY_PATH, ldconfig)
+ * - cuBLAS's folder, and its sibling cudnn/lib (the layout of NVIDIA's Python packages)
+ * - the packages of the Pythons in /usr, /usr/local and /opt, where PyTorch's is False: `reason`
+ *   lists the places searched, or the defect of what was found.
  */
 bool dnn_find(struct dnn_library *library, char reason[CUDA_DNN_TEXT_BYTES]);
 

@@ -8,12 +8,11 @@
 
 #include "common/base/dynamic.h"
 
-/* The newest first. */
+/* Newest first. */
 static const char *const names[] = {PSRING_CUDNN_NAME ".9", PSRING_CUDNN_NAME ".8"};
 enum { NAMES = sizeof names / sizeof *names };
 
-/* The parts that each version loads when they are needed, and ends the process where one is
- * missing. */
+/* The parts that each version loads on demand. cuDNN ends the process if one is missing. */
 static const char *const parts_of_8[] = {"ops_infer", "ops_train", "cnn_infer", "cnn_train", NULL};
 static const char *const parts_of_9[] = {
     "graph", "ops", "cnn", "heuristic", "engines_precompiled", "engines_runtime_compiled", NULL};
@@ -63,7 +62,7 @@ static bool find_all(void *library, struct dnn_calls *call)
     return true;
 }
 
-/* Its version is 1000 major + 100 minor + patch up to 8, and 10000 major + ... from 9 on. */
+/* Decodes the version: 1000 major + 100 minor + patch up to 8, 10000 major + ... from 9 on. */
 static bool read_version(struct dnn_library *library, size_t *major)
 {
     size_t number = library->call.get_version() % 1000000;
@@ -74,8 +73,8 @@ static bool read_version(struct dnn_library *library, size_t *major)
     return *major == 9 || (*major == 8 && minor >= 9);
 }
 
-/* One of another major CUDA opens that one's cuBLAS by its name, and ends the process where it is
- * not. */
+/* A cuDNN for another major version of CUDA opens that version's cuBLAS by name. It ends the
+ * process if that cuBLAS is missing. */
 static bool is_of_this_cuda(const struct dnn_library *library, char *reason)
 {
     size_t theirs = library->call.get_cudart_version() / 1000;
@@ -87,8 +86,8 @@ static bool is_of_this_cuda(const struct dnn_library *library, char *reason)
     return theirs == ours;
 }
 
-/* Opens "libcudnn_PART.so.9" beside "libcudnn.so.9", where it lies: then it is loaded already when
- * cuDNN asks for it by its name. False: it is missing, and `reason` says so. */
+/* Opens "libcudnn_PART.so.9" in the folder of "libcudnn.so.9". cuDNN then finds it loaded when it
+ * opens it by name. Returns false, with the cause in `reason`, if it is missing. */
 static bool open_part(const char *path, const char *part, struct cudnn_parts *parts, char *reason)
 {
     char name[PATH_MAX];
@@ -114,10 +113,11 @@ static void close_parts(struct cudnn_parts *parts)
 }
 
 /*
- * The library itself only passes calls on to its parts. It opens those by their bare names at the
- * first call, also the one for its version, keeps them, and ends the process where one is missing.
- * So nothing of it is called before the parts beside it are open, and the first of them is asked
- * what it is: another library's, opened by its bare name, would speak for all that come after.
+ * The main library only passes calls on to its parts. At the first call (even the one for its
+ * version) it opens the parts by their bare names, keeps them, and ends the process if one is
+ * missing. Therefore suits() opens the parts in the library's folder before it calls the library,
+ * and asks the first part for the version. A part of another library, opened by its bare name,
+ * would answer for all later ones.
  */
 static bool suits(const char *name, struct dnn_library *library, struct cudnn_parts *parts,
                   char *reason)
@@ -150,8 +150,8 @@ static bool suits(const char *name, struct dnn_library *library, struct cudnn_pa
     return true;
 }
 
-/* Opens `name`, a path or what the loader is to find, if it suits. `reason` is left alone where
- * there is no such file. */
+/* Opens `name` (a path, or a name for the loader) if it suits. Leaves `reason` unchanged if the
+ * file does not exist. */
 static bool try_one(const char *name, struct dnn_library *library, char *reason)
 {
     struct cudnn_parts parts = {{0}};
@@ -175,7 +175,7 @@ static bool try_one(const char *name, struct dnn_library *library, char *reason)
 
 /* -------- where it may be --------------------------------------------------------------------- */
 
-/* FOLDER/libcudnn.so.9, say, for all that FOLDER stands for. */
+/* Tries FOLDER/libcudnn.so.9 and so on, for all expansions of FOLDER. */
 static bool try_folder(const char *folder, struct dnn_library *library, char *reason)
 {
     for (size_t i = 0; i < NAMES; i++) {
@@ -194,7 +194,7 @@ static bool try_folder(const char *folder, struct dnn_library *library, char *re
     return false;
 }
 
-/* cuBLAS's, with a slash at the end; "" where only the loader knows it. */
+/* cuBLAS's folder, with a slash at the end; "" if only the loader knows it. */
 static void cublas_folder(char folder[PATH_MAX])
 {
     snprintf(folder, PATH_MAX, "%s", PSRING_CUBLAS_PATH);

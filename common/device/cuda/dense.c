@@ -1,7 +1,7 @@
 /*
  * Dense layers on CUDA. The forward product has a small result and a long sum (128 x 128 out of
- * 9,216 in the large layer of keras-cnn), so it is cut along the inputs; bias and relu are part of
- * the pass that adds the slices. The two products of the backward pass have large results.
+ * 9,216 in keras-cnn's large layer). It is therefore cut along the inputs, and the pass that adds
+ * the slices also does bias and relu. The two products of the backward pass have large results.
  */
 #include "common/base/status.h"
 #include "common/device/cuda/cuda_device.h"
@@ -17,8 +17,8 @@ static size_t forward_scratch(const struct dense *dense, size_t batch)
     return cuda_slices(dense->inputs, slice_of(dense, batch)) * batch * dense->outputs;
 }
 
-/* Fewer rows are cut into more slices, so any batch up to the largest is looked at: what each needs
- * falls with its size only in steps. */
+/* Looks at every batch size up to the largest. A smaller batch has fewer rows but is cut into more
+ * slices, so its need is not always smaller. */
 enum status cuda_dense_prepare(struct device *device, const struct dense *dense, size_t batch_max)
 {
     CHECK(dense->inputs > 0 && dense->outputs > 0);
@@ -30,7 +30,7 @@ enum status cuda_dense_prepare(struct device *device, const struct dense *dense,
     return cuda_reserve(cuda_of(device), most);
 }
 
-/* A GPU is busy with all of them at once; what overlaps is other layers' communication. */
+/* All rows at once keep a GPU busy; communication overlaps with other layers instead. */
 size_t cuda_dense_rows(const struct device *device, const struct dense *dense)
 {
     (void)device;

@@ -1,5 +1,5 @@
-/* Which GPUs there are, why there is none, and what `psring info` says of them and of the libraries
- * that they need. */
+/* Lists the GPUs and explains why there are none. `psring info` prints them and the libraries that
+ * they need. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 
@@ -47,7 +47,7 @@ int cuda_gpus(char ids[DEVICE_GPUS_MAX][DEVICE_GPU_ID_BYTES])
     return count;
 }
 
-/* ", 1.5 GiB in use"; "" if it is not known. */
+/* ", 1.5 GiB in use"; "" if unknown. */
 static void describe_usage(int index, char *text, size_t size)
 {
     struct device_usage usage;
@@ -59,7 +59,7 @@ static void describe_usage(int index, char *text, size_t size)
     cuda_nvml_free(&nvml);
 }
 
-/* " 570.86.15"; "" if it is not known. */
+/* " 570.86.15"; "" if unknown. */
 static void describe_driver(char *text, size_t size)
 {
     struct cuda_nvml *nvml = cuda_nvml_new(0);

@@ -1,14 +1,14 @@
-/* Matrix products on CUDA, in an order of additions that depends on the shapes alone. */
+/* Matrix products on CUDA. The order of additions depends on the shapes alone. */
 #include "common/base/status.h"
 #include "common/device/cuda/cuda_device.h"
 
 enum {
     /* Tiles of the result that keep a large GPU busy (132 to 148 multiprocessors, two each), and
-     * the edge that a product's tile has at least. */
+     * the least edge of a product's tile. */
     TILES_WANTED = 264,
     TILE = 64,
-    /* What a slice is a multiple of: a product's kernel goes through k in steps of 8 to 32, and
-     * reads four numbers at a time. */
+    /* A slice is a multiple of this: a product's kernel steps through k by 8 to 32, and reads four
+     * numbers at a time. */
     SLICE_UNIT = 32,
     SLICE_UNIT_LEAST = 4,
 };
@@ -41,8 +41,8 @@ void cuda_multiply(struct cuda *cuda, const struct cuda_gemm *gemm)
     multiply(cuda, &product);
 }
 
-/* The number of slices nearest to `wanted`, from 3/4 to 3/2 of it, that cuts k into equal multiples
- * of `unit`; 0: there is none. */
+/* Returns the number of slices nearest to `wanted`, from 3/4 to 3/2 of it, that cuts k into equal
+ * multiples of `unit`. Returns 0 if there is none. */
 static size_t even_slices(size_t k, size_t unit, size_t wanted)
 {
     size_t found = 0, least = SIZE_MAX;
@@ -73,7 +73,7 @@ void cuda_multiply_sliced(struct cuda *cuda, const struct cuda_gemm *gemm, size_
     struct cuda_blas_product product = product_of(gemm);
     size_t whole = gemm->k / slice, rest = gemm->k % slice;
     CHECK(gemm->ldc == gemm->n);
-    /* How far the next slice of k lies in A and in B: k runs along rows or down columns. */
+    /* The offset of the next slice of k in A and in B: k runs along rows or down columns. */
     product.stride_a = gemm->a_transposed ? slice * gemm->lda : slice;
     product.stride_b = gemm->b_transposed ? slice : slice * gemm->ldb;
     product.stride_c = gemm->m * gemm->n;

@@ -6,8 +6,8 @@
 #include "common/base/dynamic.h"
 
 /*
- * The part of NVML's binary interface that we use: a toolkit need not have its header. Functions
- * return 0 if all is well.
+ * The part of NVML's binary interface that psring uses, because a toolkit need not have NVML's
+ * header. Functions return 0 for success.
  */
 enum { NVML_SUCCESS = 0 };
 
@@ -18,7 +18,7 @@ struct nvml_memory {
 };
 
 struct nvml_utilization {
-    unsigned gpu, memory; /* percent of the time in which a kernel ran; memory was accessed */
+    unsigned gpu, memory; /* percent of the time: a kernel ran; memory was accessed */
 };
 
 struct nvml_entries {
@@ -33,7 +33,7 @@ struct nvml_entries {
 struct cuda_nvml {
     void *library;
     struct nvml_entries call;
-    bool ready; /* init was called and shutdown is due */
+    bool ready; /* init was called, so shutdown must be */
     struct nvml_device *gpu;
 };
 

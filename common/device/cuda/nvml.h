@@ -1,8 +1,8 @@
 /*
- * What NVIDIA's management library (NVML, libnvidia-ml.so.1, which comes with the driver) says of a
- * GPU. It is opened at run time and optional: where it is missing or refuses, nothing is known, and
- * nothing is said of that. cuda_nvml_usage may be called by several threads, as NVML itself; the
- * rest by one at a time.
+ * GPU load from NVIDIA's management library (NVML, libnvidia-ml.so.1, part of the driver). It is
+ * opened at run time and optional: if it is missing or refuses, the values are unknown and nothing
+ * is logged. Several threads may call cuda_nvml_usage, as NVML allows. Only one thread at a time
+ * may call the other functions.
  */
 #ifndef PSRING_COMMON_DEVICE_CUDA_NVML_H
 #define PSRING_COMMON_DEVICE_CUDA_NVML_H
@@ -14,17 +14,18 @@
 
 struct cuda_nvml;
 
-/* For the GPU of number `index`, as cudaSetDevice counts. NVML counts otherwise, and does not obey
- * CUDA_VISIBLE_DEVICES: it is asked by the PCI address. NULL: nothing will be known. */
+/* For GPU number `index`, as cudaSetDevice counts. NVML has another numbering and ignores
+ * CUDA_VISIBLE_DEVICES, so this looks up the GPU by PCI address. Returns NULL if all values will be
+ * unknown. */
 struct cuda_nvml *cuda_nvml_new(int index);
 
-/* Sets *nvml to NULL; NULL is fine, here and below. */
+/* Sets *nvml to NULL. NULL is allowed, here and below. */
 void cuda_nvml_free(struct cuda_nvml **nvml);
 
-/* Some microseconds to milliseconds; the GPU is not disturbed. */
+/* Takes some microseconds to milliseconds and does not disturb the GPU. */
 void cuda_nvml_usage(const struct cuda_nvml *nvml, struct device_usage *usage);
 
-/* The driver's version; false if it is not known. */
+/* Stores the driver's version. False if it is unknown. */
 bool cuda_nvml_driver(const struct cuda_nvml *nvml, char *text, size_t bytes);
 
 #endif

@@ -53,7 +53,7 @@ static enum status event_new(struct device *device, struct device_event **event)
 {
     (void)device;
     cudaEvent_t e = NULL;
-    /* Whoever waits blocks: spinning would take the CPU from the ranks that communicate. */
+    /* The waiting thread blocks: spinning would take the CPU from the ranks that communicate. */
     enum status status = status_from_cuda(
         cudaEventCreateWithFlags(&e, cudaEventDisableTiming | cudaEventBlockingSync), "an event");
     *event = (struct device_event *)(void *)e;
@@ -78,8 +78,8 @@ static void stream_wait(struct device *device, struct device_stream *stream,
               "waiting for an event");
 }
 
-/* Any thread, so it does not touch `failure`; the device's thread finds the same error by itself.
- */
+/* Any thread may call this, so it does not write `failure`. The device's thread will find the same
+ * error. */
 static enum status event_wait(struct device *device, struct device_event *event)
 {
     struct cuda *cuda = cuda_of(device);
@@ -88,7 +88,7 @@ static enum status event_wait(struct device *device, struct device_event *event)
         error = cudaEventSynchronize(event_of(event));
     if (error == cudaSuccess)
         return STATUS_OK;
-    /* One message is enough, whichever call has found it. */
+    /* Log only once, from the first thread that finds the failure. */
     return atomic_exchange(&cuda->told, true) ? STATUS_DEVICE
                                               : status_from_cuda(error, "an operation failed");
 }
@@ -143,8 +143,8 @@ static enum status launch_graph(struct cuda *cuda)
     return cuda->failure;
 }
 
-/* Records what `work` asks for, which is not done meanwhile, and makes it executable. Leaves the
- * device as it was where that fails. */
+/* Records the operations of `work`, which do not run meanwhile, and makes them executable. If this
+ * fails, the device stays unchanged. */
 static enum status capture(struct cuda *cuda, device_work *work, void *context)
 {
     struct cuda_graph *g = &cuda->graph;
@@ -166,7 +166,7 @@ static enum status capture(struct cuda *cuda, device_work *work, void *context)
         return STATUS_OK;
     cudaGetLastError();
     g->exec = NULL;
-    cuda->failure = STATUS_OK; /* nothing was done that could have failed */
+    cuda->failure = STATUS_OK; /* nothing ran that could have failed */
     if (g->use == DEVICE_GRAPH_ON)
         return status_from_cuda(error, "--cuda-graph on: a step cannot be recorded");
     log_warn("cuda: a step cannot be recorded as a graph (%s) and is launched kernel by kernel; "
@@ -187,7 +187,7 @@ static enum status repeat(struct device *device, device_work *work, void *contex
             cuda_keep(cuda, cudaGraphExecDestroy(g->exec), "a recorded step");
         *g = (struct cuda_graph){.use = g->use, .work = work, .context = context};
     }
-    if (!g->warm) { /* what happens once, loading kernels say, cannot be recorded */
+    if (!g->warm) { /* one-time work such as loading kernels cannot be recorded */
         g->warm = true;
         return work(context);
     }

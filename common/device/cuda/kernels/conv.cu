@@ -1,6 +1,6 @@
 /*
- * Kernels: convolution lowered to a matrix product (im2col and back), pooling. Threads do four
- * channels at once (struct vector) where the number of channels allows it; neighbouring threads do
+ * Kernels: convolution lowered to a matrix product (im2col and back), and pooling. Threads do four
+ * channels at once (struct vector) if the number of channels allows it. Neighbouring threads do
  * neighbouring channels, so that a warp reads and writes whole lines.
  */
 #include "common/device/cuda/kernels/kernels.h"
@@ -8,9 +8,9 @@
 #include "common/device/cuda/kernels/pixels.h"
 #include "common/device/cuda/kernels/tree.h"
 
-/* What the kernels need of a convolution. */
+/* The parameters of a convolution in the kernels. */
 struct lowering {
-    uint32_t height, width, vectors; /* of an image; `vectors` a pixel */
+    uint32_t height, width, vectors; /* of an image; `vectors` per pixel */
     uint32_t window_height, window_width;
     uint32_t kernel, padding;
 };
@@ -30,7 +30,7 @@ static struct lowering lowering_of(const struct conv2d *c, size_t vector_floats)
 
 /* -------- lowering ---------------------------------------------------------------------------- */
 
-/* A thread does one vector of channels of all pixels of a window. */
+/* Each thread does one vector of channels of all pixels of a window. */
 template <int N>
 static __global__ void lower(struct lowering l, size_t count, const vector<N> *x,
                              vector<N> *columns)
@@ -41,7 +41,7 @@ static __global__ void lower(struct lowering l, size_t count, const vector<N> *x
         vector<N> *to = columns + window * l.kernel * l.kernel * l.vectors + p.vector;
         for (uint32_t k = 0; k < l.kernel; k++) {
             for (uint32_t j = 0; j < l.kernel; j++, to += l.vectors) {
-                /* Above and left of the image the unsigned difference is large, too. */
+                /* Above and left of the image the unsigned differences are large too. */
                 uint32_t row = p.row + k - l.padding, column = p.column + j - l.padding;
                 vector<N> value = {};
                 if (row < l.height && column < l.width)
@@ -72,7 +72,7 @@ int kernel_lower(struct CUstream_st *stream, const struct conv2d *conv, size_t b
     return (int)cudaGetLastError();
 }
 
-/* A thread does one vector of channels of a pixel: it stands in up to kernel x kernel windows. */
+/* Each thread does one vector of channels of a pixel, which is in up to kernel x kernel windows. */
 template <int N>
 static __global__ void gather_columns(struct lowering l, size_t count, const vector<N> *dcolumns,
                                       vector<N> *dx)
@@ -119,11 +119,11 @@ int kernel_gather_columns(struct CUstream_st *stream, const struct conv2d *conv,
 /* -------- pooling ----------------------------------------------------------------------------- */
 
 struct pooling {
-    uint32_t height, width, vectors; /* of what is pooled */
+    uint32_t height, width, vectors; /* of pooling's input */
 };
 
-/* The largest of each window's four, and which of them is first largest. `bias` NULL: neither bias
- * nor relu. */
+/* The largest of each window's four elements, and which of them is first largest. `bias` NULL:
+ * neither bias nor relu. */
 template <int N>
 static __global__ void pool(struct pooling s, size_t count, const vector<N> *x,
                             const vector<N> *bias, bool relu, vector<N> *y, positions<N> *index)
@@ -189,13 +189,13 @@ int kernel_maxpool(struct CUstream_st *stream, const struct pool2d *pool, size_t
 
 enum { CELLS_LEAST = 4 };
 
-/* What is pooled, cut into cells of two by two. With an odd size the last ones stick out, and
- * belong to no window. */
+/* Pooling's input, cut into cells of two by two. With an odd size the last cells extend over the
+ * edge and belong to no window. */
 struct cells {
-    uint32_t rows, columns, count; /* of an image, and of the batch */
+    uint32_t rows, columns, count; /* rows and columns of an image; cells of the batch */
 };
 
-/* The gradient of a cell's output where relu let it through; 0 for a cell that has none. */
+/* The gradient of a cell's output where relu passed it; 0 for a cell without an output. */
 template <int N>
 static __device__ vector<N> gradient_of(struct pooling s, struct place p, const vector<N> *dy,
                                         const vector<N> *y, const positions<N> *index,
@@ -217,9 +217,8 @@ static __device__ vector<N> gradient_of(struct pooling s, struct place p, const 
     return gradient;
 }
 
-/* A thread does one vector of channels of a group of cells: of the four pixels of a cell the one
- * that was largest gets the gradient, the others 0. The sums over all cells are the bias' gradient.
- */
+/* Each thread does one vector of channels of a group of cells. Of a cell's four pixels, the largest
+ * gets the gradient and the others get 0. The sums over all cells are the bias gradient. */
 template <int N>
 static __global__ void spread(struct pooling s, struct cells c, uint32_t groups, bool add,
                               const vector<N> *dy, const vector<N> *y, const positions<N> *index,

@@ -1,8 +1,8 @@
 /*
- * Kernels: convolution of images of one channel, without columns. Its windows are few numbers (nine
- * for 3 x 3), read from caches; a matrix product over so short a sum would wait for memory, and its
- * columns, bias and relu would be passes of their own. Windows of 3 x 3 and 5 x 5, known to the
- * compiler, so that a thread's sums stay in registers.
+ * Kernels: convolution of images of one channel, without columns. A window has few numbers (nine
+ * for 3 x 3), which are read from caches. A matrix product with so short a sum would wait for
+ * memory, and its columns, bias and relu would need separate passes. Windows are 3 x 3 or 5 x 5,
+ * known to the compiler, so that a thread's sums stay in registers.
  */
 #include "common/device/cuda/kernels/kernels.h"
 #include "common/device/cuda/kernels/launch.h"
@@ -11,8 +11,8 @@
 
 struct direct {
     uint32_t height, width, padding;
-    uint32_t out_height, out_width, vectors; /* of the output; `vectors` a pixel */
-    uint32_t side;                           /* 2: the largest of 2 x 2 windows; 1: no pooling */
+    uint32_t out_height, out_width, vectors; /* of the output; `vectors` per pixel */
+    uint32_t side;                           /* 2: max-pooling over 2 x 2 windows; 1: no pooling */
     bool relu;
 };
 
@@ -38,8 +38,8 @@ bool kernel_direct_can(const struct conv2d *c, size_t batch)
            batch <= INT32_MAX / (outs > image ? outs : image);
 }
 
-/* The pixel of a window that begins at (row, column) of the padded image. Above and left of the
- * image the unsigned difference is large, too. */
+/* The pixel at (row, column) of the padded image. Above and left of the image the unsigned
+ * differences are large too. */
 static __device__ float pixel_of(const struct direct &d, const float *image, uint32_t row,
                                  uint32_t column)
 {
@@ -65,7 +65,7 @@ static __device__ vector<N> window_sum(const struct direct &d, const float *imag
     return total;
 }
 
-/* A thread does one vector of filters of one pixel of y. */
+/* Each thread does one vector of filters of one pixel of y. */
 template <int K, int N>
 static __global__ void direct_forward(struct direct d, size_t count, const float *x,
                                       const vector<N> *w, const vector<N> *bias, vector<N> *y,
@@ -125,7 +125,7 @@ int kernel_direct_forward(struct CUstream_st *stream, const struct conv2d *conv,
 
 enum { PIXELS_LEAST = 8 };
 
-/* What a thread sums for its filter: the gradient by each weight, then by the bias. */
+/* A thread's sums for its filter: the gradient by each weight, then by the bias. */
 template <int K> struct filter_gradient {
     float at[K * K + 1];
 
@@ -136,8 +136,9 @@ template <int K> struct filter_gradient {
     }
 };
 
-/* A thread does one filter of a group of pixels of dy: neighbours read neighbouring filters. The
- * pixels' gradients before relu and pooling are not stored, nor are the windows. */
+/* Each thread does one filter of a group of pixels of dy, and neighbouring threads read
+ * neighbouring filters. Neither the gradients before relu and pooling nor the windows are
+ * stored. */
 template <int K>
 static __global__ void direct_backward(struct direct d, uint32_t pixels, uint32_t groups,
                                        const float *x, const float *y, const uint8_t *index,

@@ -62,8 +62,8 @@ int kernel_relu_backward(struct CUstream_st *stream, size_t count, const float *
 
 /* -------- dropout ----------------------------------------------------------------------------- */
 
-/* One block of random numbers, four elements, a thread. `threshold` and `scale` come from the host,
- * so that they are the CPU's to the bit. */
+/* Each thread does one block of random numbers, i.e. four elements. `threshold` and `scale` come
+ * from the host, so that they equal the CPU's to the bit. */
 static __global__ void dropout_four(struct dropout d, uint32_t threshold, float scale, size_t count,
                                     const float *x, float *y)
 {

@@ -1,9 +1,9 @@
 /*
- * Launchers of the CUDA kernels (*.cu beside this), callable from C. Each enqueues on `stream` and
- * returns a cudaError_t of the launch, 0 where it went well. Pointers are device memory, layouts
- * those of ops.h. Kernels are compiled without contraction of multiplications and additions, so
- * that elementwise operations give the CPU's bits; all of them wait for memory, not for arithmetic.
- * All sums are taken in an order that depends on the shapes alone: a step repeats to the bit.
+ * Launchers of the CUDA kernels (the *.cu of this folder), callable from C. Each queues a kernel on
+ * `stream` and returns the launch's cudaError_t (0: success). Pointers are device memory, with the
+ * layouts of ops.h. Kernels are compiled without contraction of multiplications and additions, so
+ * that elementwise operations give the CPU's bits. This costs no time, because memory limits all of
+ * them. The order of every sum depends on the shapes alone: a repeated step gives the same bits.
  */
 #ifndef PSRING_COMMON_DEVICE_CUDA_KERNELS_KERNELS_H
 #define PSRING_COMMON_DEVICE_CUDA_KERNELS_KERNELS_H
@@ -22,7 +22,7 @@ struct CUstream_st;
 
 /*
  * Device memory in which the threads of one launch exchange sums (tree.h). `arrived` holds zeros
- * before and after a launch. One room serves all launches of a stream.
+ * before and after a launch. All launches of a stream share one.
  */
 enum { KERNEL_ROOM_ITEMS = 1 << 16, KERNEL_ROOM_ITEM_BYTES = 104 };
 enum {
@@ -51,7 +51,7 @@ int kernel_gather(struct CUstream_st *stream, const struct gather *gather, size_
 /* -------- sums -------------------------------------------------------------------------------- */
 
 /* y[i] = sum over s of partial[s x count + i], s in order, + bias[i % width] (NULL: none), then
- * relu. With `add`, to what y holds. y == partial is allowed. */
+ * relu. With `add`, adds y's old value before relu. y == partial is allowed. */
 struct slice_sum {
     size_t count, slices, width;
     const float *bias;
@@ -60,8 +60,8 @@ struct slice_sum {
 int kernel_sum_slices(struct CUstream_st *stream, const struct slice_sum *sum, const float *partial,
                       float *y);
 
-/* totals (width): the sums of the columns of x (rows, width); with `add`, to what totals holds. y,
- * if not NULL: relu's outputs (rows, width); x first becomes 0 where y is not positive. */
+/* totals (width) = the sums of the columns of x (rows, width). With `add`, adds them to totals. If
+ * y (rows, width; relu's outputs) is not NULL, x first becomes 0 where y is not positive. */
 struct column_sum {
     size_t rows, width;
     bool add;
@@ -69,21 +69,22 @@ struct column_sum {
 int kernel_sum_columns(struct CUstream_st *stream, const struct column_sum *sum, const float *y,
                        float *x, float *totals, struct kernel_room room);
 
-/* to (width, rows): `from` (rows, width), transposed. */
+/* to (width, rows) = `from` (rows, width), transposed. */
 int kernel_transpose(struct CUstream_st *stream, size_t rows, size_t width, const float *from,
                      float *to);
 
 /* -------- convolution and pooling ------------------------------------------------------------- */
 
-/* columns (batch x windows, kernel x kernel x channels): each window of x as a row. */
+/* columns (batch x windows, kernel x kernel x channels): each row is one window of x. */
 int kernel_lower(struct CUstream_st *stream, const struct conv2d *conv, size_t batch,
                  const float *x, float *columns);
-/* dx: the sum of all places of dcolumns, laid out as columns, where the element stands. */
+/* dx: each element is the sum of its copies in dcolumns, which has the layout of columns. */
 int kernel_gather_columns(struct CUstream_st *stream, const struct conv2d *conv, size_t batch,
                           const float *dcolumns, float *dx);
 /*
- * The same convolution without columns, for images of one channel and windows of 3 x 3 or 5 x 5:
- * whether that is this one; forward and all of backward but dx. ops.h has what they compute.
+ * The same convolution without columns, for images of one channel and windows of 3 x 3 or 5 x 5.
+ * kernel_direct_can tests for these. There is forward, and all of backward except dx; ops.h has
+ * what they compute.
  */
 bool kernel_direct_can(const struct conv2d *conv, size_t batch);
 int kernel_direct_forward(struct CUstream_st *stream, const struct conv2d *conv, size_t batch,
@@ -92,14 +93,14 @@ int kernel_direct_forward(struct CUstream_st *stream, const struct conv2d *conv,
 int kernel_direct_backward(struct CUstream_st *stream, const struct conv2d *conv, size_t batch,
                            const struct backward *backward, struct kernel_room room);
 
-/* y and index from window outputs without bias; conv->pool. */
+/* y and index from window outputs without bias. Requires conv->pool. */
 int kernel_finish_pooled(struct CUstream_st *stream, const struct conv2d *conv, size_t batch,
                          const float *window, const float *bias, float *y, uint8_t *index);
-/* dx (N, height, width, channels) of pooling; y, if not NULL: relu's outputs, whose gradient is 0
+/* dx (N, height, width, channels) of pooling. If y (relu's outputs) is not NULL, the gradient is 0
  * where y is not positive. totals (channels), if not NULL, get the sums of dx. */
 struct bias_sum {
     float *totals;
-    bool add; /* to what they hold */
+    bool add; /* adds to totals */
     struct kernel_room room;
 };
 int kernel_spread(struct CUstream_st *stream, const struct pool2d *pool, size_t batch,
@@ -121,7 +122,7 @@ int kernel_adadelta(struct CUstream_st *stream, const struct adadelta *adadelta,
 int kernel_adam_count(struct CUstream_st *stream, const struct adam *adam);
 int kernel_adam(struct CUstream_st *stream, const struct adam *adam, size_t count,
                 float *parameters, const float *gradients, float *state);
-/* sums (2): room for the sums of squares, of parameters and of gradients. */
+/* sums (2): device memory for the sums of squares of the parameters and of the gradients. */
 int kernel_lars(struct CUstream_st *stream, const struct lars *lars, size_t count,
                 float *parameters, const float *gradients, float *velocity, double *sums,
                 struct kernel_room room);

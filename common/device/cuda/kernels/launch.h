@@ -1,7 +1,7 @@
 /*
- * How many threads a kernel gets, and which elements each of them does: kernels loop over elements
- * in steps of the whole grid, so that any grid gives the right result and the geometry is a matter
- * of speed alone. Shared by the .cu files and by the host.
+ * The number of threads of a kernel, and which elements each thread does. Kernels loop over
+ * elements in steps of the whole grid. Any grid therefore gives the right result, and the geometry
+ * affects only speed. The .cu files and the host share this header.
  */
 #ifndef PSRING_COMMON_DEVICE_CUDA_KERNELS_LAUNCH_H
 #define PSRING_COMMON_DEVICE_CUDA_KERNELS_LAUNCH_H
@@ -10,10 +10,11 @@
 
 enum {
     LAUNCH_THREADS = 256,
-    LAUNCH_BLOCKS_MAX = 1 << 14 /* some waves on the largest GPUs; beyond it threads loop */
+    LAUNCH_BLOCKS_MAX = 1 << 14 /* several waves on the largest GPUs; with more elements threads
+                                 * loop */
 };
 
-/* Blocks for `count` elements: at least one, a thread for each element while blocks last. */
+/* Blocks for `count` elements: one thread per element, at least one block, at most the maximum. */
 static inline unsigned launch_blocks(size_t count)
 {
     size_t blocks = count / LAUNCH_THREADS + (count % LAUNCH_THREADS != 0);
@@ -27,7 +28,7 @@ static inline unsigned launch_blocks(size_t count)
     kernel<<<launch_blocks(count), LAUNCH_THREADS, 0, stream>>>(__VA_ARGS__)
 #endif
 
-/* Inside a kernel: for each of (count) elements that are this thread's. */
+/* Inside a kernel: loops over this thread's share of (count) elements. */
 #define EACH(i, count)                                                                             \
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;                                      \
     i < (count);                                                                                   \

@@ -1,4 +1,4 @@
-/* What the kernels over images share (.cu only): channels in vectors, places in a batch, relu. */
+/* Shared by the kernels over images (.cu only): vectors of channels, places in a batch, relu. */
 #ifndef PSRING_COMMON_DEVICE_CUDA_KERNELS_PIXELS_H
 #define PSRING_COMMON_DEVICE_CUDA_KERNELS_PIXELS_H
 
@@ -21,14 +21,14 @@ template <int N> struct alignas(N) positions {
     uint8_t at[N];
 };
 
-/* Whether rows of `width` floats may be read as vectors of four, wherever they begin. A pointer
- * that is NULL is not read. */
+/* Whether rows of `width` floats can be read as vectors of four from any row on. A NULL pointer
+ * counts as aligned. */
 static inline bool in_fours(size_t width, const void *a, const void *b, const void *c = NULL)
 {
     return width % 4 == 0 && ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c) % 16 == 0;
 }
 
-/* Written as "negative becomes 0" so that a NaN stays one, as on the CPU. */
+/* "Negative becomes 0" keeps a NaN a NaN, as on the CPU. */
 static __device__ inline float relu_of(float x)
 {
     return x < 0.0f ? 0.0f : x;
@@ -39,7 +39,7 @@ struct place {
     uint32_t image, row, column, vector;
 };
 
-/* In 32 bits: divisions of 64 bits cost several times as much. */
+/* In 32 bits, because 64-bit divisions cost several times as much. */
 static __device__ inline struct place place_of(uint32_t i, uint32_t height, uint32_t width,
                                                uint32_t vectors)
 {

@@ -1,4 +1,4 @@
-/* Kernels: the loss, and optimizers as one pass over the arena. */
+/* Kernels: the loss, and the optimizers, each as one pass over the arena. */
 #include "common/device/cuda/kernels/kernels.h"
 #include "common/device/cuda/kernels/launch.h"
 #include "common/device/cuda/kernels/tree.h"
@@ -7,7 +7,7 @@
 
 enum { LOSS_PARTS = 8192 };
 
-/* The loss of one image; writes its row of dlogits. In double, as on the CPU: rows are short. */
+/* The loss of one image. Writes its row of dlogits. In double, as on the CPU: rows are short. */
 static __device__ struct loss_sum loss_of(size_t classes, const float *row, uint8_t label,
                                           double divisor, float *dlogits)
 {
@@ -39,7 +39,7 @@ struct loss_part {
     }
 };
 
-/* Part p sums images p, p + parts, ...: in an order that depends on the batch alone. */
+/* Part p sums images p, p + parts, ..., in an order that depends on the batch alone. */
 static __global__ void loss(size_t batch, size_t classes, double divisor, uint32_t parts,
                             const float *logits, const uint8_t *labels, float *dlogits,
                             struct loss_sum *sum, struct kernel_room room)
@@ -180,7 +180,7 @@ struct squares {
     }
 };
 
-/* Part p sums elements p, p + parts, ...: in an order that depends on the count alone. */
+/* Part p sums elements p, p + parts, ..., in an order that depends on the count alone. */
 static __global__ void square_sums(size_t count, uint32_t parts, const float *parameters,
                                    const float *gradients, double *sums, struct kernel_room room)
 {

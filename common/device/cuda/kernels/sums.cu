@@ -7,7 +7,7 @@
 /* -------- slices ------------------------------------------------------------------------------ */
 
 struct slicing {
-    uint32_t count, slices, width; /* in vectors, but for the slices */
+    uint32_t count, slices, width; /* all but `slices` in vectors */
     bool relu, add;
 };
 
@@ -54,7 +54,7 @@ int kernel_sum_slices(struct CUstream_st *stream, const struct slice_sum *sum, c
 
 enum { ROWS_LEAST = 4 };
 
-/* A thread does a group of rows of one vector of columns. */
+/* Each thread does a group of rows of one vector of columns. */
 template <int N>
 static __global__ void sum_columns(uint32_t rows, uint32_t groups, uint32_t columns, bool add,
                                    const vector<N> *y, vector<N> *x, vector<N> *totals,

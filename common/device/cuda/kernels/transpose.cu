@@ -1,9 +1,9 @@
-/* Kernel: a matrix with its rows as columns. */
+/* Kernel: transposes a matrix. */
 #include "common/device/cuda/kernels/kernels.h"
 #include "common/device/cuda/kernels/launch.h"
 
-/* Neighbouring threads write neighbouring elements. What they read lies apart, but it is a layer's
- * weights, which stay in the cache. */
+/* Neighbouring threads write neighbouring elements. Their reads are scattered, but a layer's
+ * weights stay in the cache. */
 static __global__ void transpose(size_t count, uint32_t rows, uint32_t width, const float *from,
                                  float *to)
 {

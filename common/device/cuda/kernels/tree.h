@@ -1,13 +1,14 @@
 /*
- * Sums over many threads within one launch (.cu only). Groups of rows have a sum each, for every
- * column; these go up a tree: of up to TREE_FAN neighbours the thread that arrives last adds all of
- * them, from the first to the last, and goes on one level up. Which thread that is differs from run
- * to run; what it adds, and in which order, does not. 2,000 groups are three levels of at most 16
- * additions, where one thread for each column would add 2,000 numbers.
+ * Sums over many threads within one launch (.cu only). Each group of rows has one sum per column.
+ * The sums go up a tree. Of up to TREE_FAN neighbours, the thread that arrives last adds all their
+ * sums, from the first to the last, and continues one level up. The thread that arrives last
+ * differs from run to run, but its additions and their order do not. 2,000 groups need three levels
+ * of at most 16 additions; one thread per column would add 2,000 numbers.
  *
- * The last thread must see what the others have written. Each writes, passes a fence and counts
- * itself in; the last one sees the whole count, passes a fence and reads. This is the pattern of
- * the CUDA Programming Guide, "Memory fence functions", for a thread in place of a block.
+ * The last thread must see the values of all its neighbours. Each thread writes, passes a fence and
+ * increments a counter. The last one sees the full count, passes a fence and reads. This is the
+ * pattern of the CUDA Programming Guide, "Memory fence functions", with a thread in place of a
+ * block.
  */
 #ifndef PSRING_COMMON_DEVICE_CUDA_KERNELS_TREE_H
 #define PSRING_COMMON_DEVICE_CUDA_KERNELS_TREE_H
@@ -16,7 +17,8 @@
 
 enum { TREE_FAN = 16 };
 
-/* Groups for `rows` rows: of `least` rows at least, no more than the room has place for. */
+/* The number of groups of `rows` rows: at least `least` rows each, and no more than the memory
+ * holds. */
 static inline uint32_t tree_groups(size_t rows, size_t columns, size_t least)
 {
     size_t groups = (rows + least - 1) / least, most = KERNEL_ROOM_ITEMS / columns;
@@ -24,7 +26,7 @@ static inline uint32_t tree_groups(size_t rows, size_t columns, size_t least)
     return groups > 0 ? (uint32_t)groups : 1;
 }
 
-/* The first row of a group; of group `groups`, the end. */
+/* The first row of a group. Group `groups` gives the end. */
 static __device__ inline uint32_t tree_row(uint32_t rows, uint32_t groups, uint32_t group)
 {
     return (uint32_t)((uint64_t)group * rows / groups);
@@ -40,8 +42,8 @@ static __device__ inline bool tree_arrives_last(unsigned *arrived, unsigned all)
     return true;
 }
 
-/* Called with the sum of each group for each column once. True for the one thread that then has the
- * sum of all groups for this column in *value. */
+/* Each (group, column) calls this once with its sum. Returns true in one thread per column, whose
+ * *value is then the sum of all groups. */
 template <class T>
 static __device__ bool tree_sum(struct kernel_room room, uint32_t groups, uint32_t columns,
                                 uint32_t group, uint32_t column, T *value)
