@@ -1,6 +1,6 @@
-/* Somebody's own SGD, made distributed with libpsring: what it takes is marked. Minimises the mean
- * over all ranks of |w - t|^2 / 2, where each rank has a t of its own, as it would have data.
- * cc minimal.c $(pkg-config --cflags --libs psring) */
+/* A user's SGD, made distributed with libpsring. Numbers mark the five changes. It minimises the
+ * mean over all ranks of |w - t|^2 / 2. Each rank has its own t, as it would have its own data. cc
+ * minimal.c $(pkg-config --cflags --libs psring) */
 #include <psring.h> /* 1 */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,11 +19,12 @@ int main(void)
 {
     static float w[PARAMETERS], gradient[PARAMETERS];
     struct psring *world;
-    must(psring_init(&world, NULL)); /* 2: by mpirun, torchrun's variables, or alone */
+    must(psring_init(&world, NULL)); /* 2: started by mpirun, by torchrun, or alone */
     int rank = psring_rank(world), size = psring_size(world);
     for (int i = 0; i < PARAMETERS; i++)
         w[i] = (float)(rank * i);
-    must(psring_broadcast(world, w, PARAMETERS, PSRING_FLOAT32, 0)); /* 3: all begin alike */
+    must(psring_broadcast(world, w, PARAMETERS, PSRING_FLOAT32,
+                          0)); /* 3: all ranks begin with the same weights */
     for (int step = 0; step < STEPS; step++) {
         for (int i = 0; i < PARAMETERS; i++)
             gradient[i] = w[i] - (float)(i + rank);

@@ -1,4 +1,5 @@
-// As minimal.c, in C++, and with the two halves of a gradient reduced while the other is computed.
+// Like minimal.c, but in C++. Each half of the gradient is reduced while the other half is
+// computed.
 #include <cstdio>
 #include <stdexcept>
 #include <vector>

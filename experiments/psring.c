@@ -1,6 +1,7 @@
 /*
- * psring: trains a small CNN data-parallel, averaging gradients through a parameter server or a
- * ring all-reduce, and measures both. Finds the subcommand, runs it on the world of ranks.
+ * psring: trains a small CNN data-parallel and averages gradients through a parameter server or a
+ * ring all-reduce. It measures both. This file finds the subcommand and runs it on the world of
+ * ranks.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -23,9 +24,9 @@
 
 /* -------- satellites ---------------------------------------------------------------------------
  *
- * A build may leave each of them out: cmake -DPSRING_REPORT=OFF. What it leaves out is NULL here,
- * and named nowhere else. The options of a satellite are in experiments/config/config_table.c.
- */
+ * A build may leave out each satellite: cmake -DPSRING_REPORT=OFF. Its functions are then NULL
+ * here, and no other file names them. The options of satellites are in
+ * experiments/config/config_table.c. */
 
 #if PSRING_ELASTIC
 #include "experiments/elastic/elastic.h"
@@ -61,21 +62,20 @@ static enum status report_alone(int argc, char **argv)
 /* psring train --join */
 static enum status (*const join_job)(struct config *config) = elastic_train;
 
-/* -------- interrupts ---------------------------------------------------------------------------
- */
+/* -------- interrupts -------------------------------------------------------------------------- */
 
-/* For signal handlers; else only run_on_world's. */
+/* Global for the signal handlers. Otherwise it belongs to run_on_world. */
 static struct watchdog *watchdog;
 
-/* mpirun sends it to all when one rank has ended: the watchdog finds out which. */
+/* mpirun sends SIGTERM to all ranks when one rank has ended. The watchdog finds out which one. */
 static void on_terminate(int number)
 {
     (void)number;
     watchdog_signalled(watchdog);
 }
 
-/* Ctrl-C (mpirun passes it on as another signal, and prints nothing any more): says what is left,
- * then ends as without a handler. */
+/* Ctrl-C (mpirun passes it on as another signal and then prints nothing). Prints what remains of
+ * the run, then ends as without a handler. */
 static void write_and_exit(int number, const char *text, size_t length)
 {
     ssize_t written = write(STDERR_FILENO, text, length);
@@ -86,22 +86,23 @@ static void write_and_exit(int number, const char *text, size_t length)
 
 static void interrupt_train(int number)
 {
-    static const char text[] =
-        "\npsring: interrupted; rows written so far are whole, and a run that was started with "
-        "--checkpoint DIR goes on with --resume\n";
+    static const char text[] = "\n"
+                               "psring: interrupted; rows written so far are complete, and a run "
+                               "with --checkpoint DIR can be continued with --resume\n";
     write_and_exit(number, text, sizeof text - 1);
 }
 
 static void interrupt_bench(int number)
 {
-    static const char text[] = "\npsring: interrupted; rows written so far are whole\n";
+    static const char text[] = "\npsring: interrupted; rows written so far are complete\n";
     write_and_exit(number, text, sizeof text - 1);
 }
 
 static void interrupt_serve(int number)
 {
-    static const char text[] =
-        "\npsring: told to end: a job that this server has ends with it, and its workers say so\n";
+    static const char text[] = "\n"
+                               "psring: told to end by a signal: the server's job, if it has one, "
+                               "ends with an error on all workers\n";
     write_and_exit(number, text, sizeof text - 1);
 }
 
@@ -109,15 +110,15 @@ struct command {
     const char *name;
     const char *summary;
     enum config_command options;
-    /* Logs its errors; what all ranks meet alike, rank 0 does. */
+    /* Logs its errors. If all ranks meet the same error, rank 0 logs it. */
     enum status (*run)(struct config *config, struct world *world);
-    void (*on_interrupt)(int number); /* of rank 0, or of a process apart */
-    /* In place of these: a command of one process, with arguments of its own. */
+    void (*on_interrupt)(int number); /* of SIGINT on rank 0; with `apart` also of SIGTERM */
+    /* Instead of the fields above: a command of one process that parses its own arguments. */
     enum status (*alone)(int argc, char **argv);
-    const char *own_options; /* of these arguments, with spaces between */
-    /* In place of `run`: needs no world of ranks. */
+    const char *own_options; /* options among these arguments, separated by spaces */
+    /* Instead of `run`: a command that needs no world of ranks. */
     enum status (*apart)(struct config *config);
-    const char *satellite; /* the build's option for it; NULL: it is in every build */
+    const char *satellite; /* the build option of its satellite; NULL: it is in every build */
 };
 
 static enum status bench_any(struct config *config, struct world *world)
@@ -181,17 +182,19 @@ static bool is_built(const struct command *command)
 static void print_usage(FILE *out)
 {
     fprintf(out, "usage: psring COMMAND [OPTION...]\n"
-                 "Parameter server against ring all-reduce, measured by training a small CNN.\n\n");
+                 "Compare a parameter server with a ring all-reduce by training a small CNN.\n"
+                 "\n");
     for (int i = 0; i < COMMANDS; i++) {
         if (is_built(&commands[i]))
             fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
     }
     fprintf(out,
-            "\npsring help COMMAND lists its options, as psring COMMAND --help does. psring\n"
-            "--version prints the version, --manual a manual page, --completion what bash\n"
-            "completes options with.\n"
+            "\n"
+            "psring help COMMAND lists the options of a command, like psring COMMAND --help.\n"
+            "psring --version prints the version, --manual a manual page, and --completion a\n"
+            "script that completes options in bash.\n"
             "Several ranks: mpirun -n 4 psring train --backend ring --data DIR\n"
-            "(mpirun --quiet leaves out what mpirun itself adds where psring has failed)\n"
+            "(mpirun --quiet hides the lines that mpirun adds when psring fails)\n"
             "Without mpirun: see --rendezvous in psring train --help%s\n",
             join_job ? ", and psring serve" : "");
 }
@@ -246,7 +249,7 @@ static enum status left_out(const struct command *command)
 
 static int exit_code(enum status status)
 {
-    const int stopped = 75; /* "try again later" of sysexits.h: not done, to be continued */
+    const int stopped = 75; /* EX_TEMPFAIL of sysexits.h: not finished, start again */
     return status == STATUS_OK        ? 0
            : status == STATUS_USAGE   ? 2
            : status == STATUS_STOPPED ? stopped
@@ -255,7 +258,7 @@ static int exit_code(enum status status)
 
 /* -------- the run ----------------------------------------------------------------------------- */
 
-/* The watchdog has said why. What has been printed is to come out, but only if it can at once. */
+/* The watchdog has logged the reason. Flushes stdout, but only if this is possible at once. */
 static void end_process(int code)
 {
     enum { FLUSH_S = 2 };
@@ -267,12 +270,13 @@ static void end_process(int code)
 
 static enum status open_watchdog(const struct config *config)
 {
-    const double default_s = 60; /* where bad usage has left nothing better */
+    const double default_s = 60; /* after bad usage, when config has no values */
     double startup_s = config->startup_timeout > 0 ? config->startup_timeout : default_s;
     double timeout_s = config->timeout > 0 ? config->timeout : default_s;
     int rank = config->rendezvous ? (int)config->rank : launch_rank();
-    /* A rendezvous has its own bound, and more to say; but for one that comes just before rank 0
-     * gives up, and a name server that does not answer. */
+    /* A rendezvous has its own time limit and better messages, so the watchdog waits longer. It
+     * still ends a rank that comes just before rank 0 gives up, or whose name server does not
+     * answer. */
     double meet_s = config->rendezvous ? 2 * startup_s + 30 : startup_s;
     return watchdog_new(&watchdog, &(struct watchdog_options){
                                        .rank = rank,
@@ -285,7 +289,8 @@ static enum status open_watchdog(const struct config *config)
                                    });
 }
 
-/* Bad usage that the first rank did not meet, which would have ended all, is this rank's alone. */
+/* Meets the other ranks. If `usage` is an error, only this rank has it: bad usage on the first rank
+ * would have ended all ranks. */
 static enum status meet(struct config *config, enum status usage, struct world **world, int *argc,
                         char ***argv)
 {
@@ -316,7 +321,7 @@ out:
     return status;
 }
 
-/* Whatever one rank fails at ends all. */
+/* Runs a command on all ranks. A failure of one rank ends all ranks. */
 static int run_on_world(const struct command *command, struct config *config, enum status usage,
                         int argc, char **argv)
 {
@@ -335,7 +340,7 @@ static int run_on_world(const struct command *command, struct config *config, en
         status = command->run(config, world);
     if (status != STATUS_OK && status != STATUS_STOPPED) {
         watchdog_fail(watchdog, exit_code(status));
-        if (world && world->size > 1) /* it could not be connected */
+        if (world && world->size > 1) /* the watchdog could not be connected */
             world_abort(world, exit_code(status));
     } else {
         activity_set(world->activity, ACTIVITY_MAIN, ACTIVITY_FINISH, 0, 0);
@@ -347,8 +352,9 @@ static int run_on_world(const struct command *command, struct config *config, en
     return exit_code(status);
 }
 
-/* The first rank says what is wrong with the command line and ends; so does the launcher, then, end
- * all. The others do not know yet whether theirs is wrong alike, and go on to meet the first. */
+/* The first rank logs what is wrong with the command line and ends; the launcher then ends all
+ * ranks. Other ranks do not know yet whether the first rank has the same error, so they continue
+ * and try to meet it. */
 static int run_command(const struct command *command, int argc, char **argv)
 {
     struct config config = {0};
@@ -360,19 +366,20 @@ static int run_command(const struct command *command, int argc, char **argv)
         log_set_name(rank_name);
         log_hold();
     }
-    /* Before MPI starts, so that --help and bad usage need none. */
+    /* Parses before MPI starts, so that --help and bad usage need no MPI. */
     if (!command)
         status = no_such_command(argv[0]);
     else if (!is_built(command))
         status = left_out(command);
     else
         status = config_parse(command->options, argc, argv, &config, &helped);
-    /* Other ranks may be servers, which need none; at a rendezvous they would wait for this one. */
+    /* Only rank 0 checks the data: other ranks may be servers, which need no data. Not at a
+     * rendezvous, where the other ranks would wait for this one. */
     if (status == STATUS_OK && !helped && command->options == CONFIG_TRAIN && launch_rank() == 0 &&
         !config.rendezvous)
         status = train_check_data(&config);
     if (status != STATUS_OK && (launch_rank() == 0 || config.rendezvous)) {
-        log_release(true); /* at a rendezvous each rank speaks for itself */
+        log_release(true); /* at a rendezvous each rank logs its own errors */
         return exit_code(status);
     }
     if (helped)
@@ -387,8 +394,9 @@ static int run_command(const struct command *command, int argc, char **argv)
     return run_on_world(command, &config, status, argc, argv);
 }
 
-/* A descriptor below 3 that is closed would go to the first socket, and lines of the log into that
- * socket. Standard output stays unwritable, so that lost results are still an error. */
+/* Opens descriptors below 3 that are closed. Otherwise the first socket would get such a
+ * descriptor, and log lines would go into that socket. Standard output stays unwritable, so that
+ * lost results are still an error. */
 static void open_standard_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
@@ -405,7 +413,7 @@ int main(int argc, char **argv)
     (void)descriptors_for(DESCRIPTORS);
     const char *name = argc > 1 ? argv[1] : "";
     char help[] = "--help", *asked[] = {argv[0], help, help, NULL};
-    if (strcmp(name, "help") == 0) { /* help COMMAND is COMMAND --help */
+    if (strcmp(name, "help") == 0) { /* treat help COMMAND as COMMAND --help */
         if (argc > 2 && strcmp(argv[2], name) != 0)
             asked[1] = argv[2];
         name = asked[1];

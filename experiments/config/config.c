@@ -17,7 +17,7 @@
 #include "models/cnn.h"
 #include "models/published.h"
 
-/* -------- options that do not go together ---------------------------------------------------- */
+/* -------- options that do not go together ----------------------------------------------------- */
 
 static enum config_run run_of(const struct config *config)
 {
@@ -94,7 +94,7 @@ static enum status check_stall_warning(const struct config *config,
                 config->stall_warning, config->timeout);
 }
 
-/* -------- the environment -------------------------------------------------------------------- */
+/* -------- the environment --------------------------------------------------------------------- */
 
 /* Only without --link-rate: a given 0 means unknown. A server of psring serve is given the rate of
  * its workers, which cut a vector into the same chunks only with the same rate. */

@@ -16,8 +16,7 @@
 #include "experiments/config/backends.h"
 #include "models/optim.h"
 
-/* -------- what does not go together ------------------------------------------------------------
- */
+/* -------- what does not go together ----------------------------------------------------------- */
 
 /* A rule applies if its option is asked for: the option differs from its default, or, if `value` is
  * set, equals `value`. */
@@ -273,7 +272,7 @@ static enum status check_sync_world(const struct config *config, const struct to
     return STATUS_OK;
 }
 
-/* -------- an elastic job: psring serve and psring train --join ------------------------------ */
+/* -------- an elastic job: psring serve and psring train --join -------------------------------- */
 
 bool config_server(const struct config *config, int number, char *text, size_t size)
 {

@@ -7,7 +7,7 @@
 #include "common/net/topology.h"
 #include "experiments/config/config_table.h"
 
-/* -------- options that do not go together ---------------------------------------------------- */
+/* -------- options that do not go together ----------------------------------------------------- */
 
 #define KIND(name) (1u << OPTIMIZER_##name)
 
@@ -83,7 +83,7 @@ out:
     return status;
 }
 
-/* -------- what follows from them ------------------------------------------------------------- */
+/* -------- what follows from them -------------------------------------------------------------- */
 
 enum status learning_share_batch(struct config *config, int world_size)
 {

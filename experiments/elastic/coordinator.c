@@ -1,4 +1,4 @@
-/* The coordinator: its thread, what it hears of its members, and the interface. */
+/* The coordinator: its thread, the members' messages, and the interface. */
 #include "experiments/elastic/coordinator.h"
 
 #include <errno.h>
@@ -13,8 +13,7 @@
 #include "common/net/address.h"
 #include "common/net/control.h"
 
-/* -------- members ------------------------------------------------------------------------------
- */
+/* -------- members ----------------------------------------------------------------------------- */
 
 bool seat_is_worker(const struct seat *seat)
 {
@@ -70,28 +69,28 @@ void seat_lost(struct coordinator *c, struct seat *seat, const char *how)
     bool known = seat->state != SEAT_NEW && seat->state != SEAT_DONE;
     coordinator_forget(c, seat);
     if (server && !c->ended) {
-        snprintf(text, sizeof text, "%s %s: the job cannot go on without it; start the job again",
-                 name, how);
+        snprintf(text, sizeof text,
+                 "%s %s: the job cannot continue without it; start the job again", name, how);
         coordinator_end_all(c, STATUS_TRANSPORT, text);
     } else if (in && !c->ended) {
-        snprintf(text, sizeof text, "%s %s: the others go on without it", name, how);
+        snprintf(text, sizeof text, "%s %s: the other workers continue without it", name, how);
         generation_over(c, text);
     } else if (known && !c->ended) {
         log_info("%s, which waited, %s", name, how);
     }
 }
 
-/* -------- what members say -------------------------------------------------------------------- */
+/* -------- messages of members ----------------------------------------------------------------- */
 
-/* The first line in which the two differ, as "--batch=8" and "--batch=16". */
+/* Finds the first line in which the two differ, such as "--batch=8" and "--batch=16". */
 static bool find_difference(const char *job, const char *own, char *text, size_t size)
 {
     while (*job || *own) {
         int a = (int)strcspn(job, "\n"), b = (int)strcspn(own, "\n");
         if (a != b || strncmp(job, own, (size_t)a) != 0) {
             snprintf(text, size,
-                     "it was started with %.*s, the job with %.*s; start all workers "
-                     "with the same options",
+                     "this worker was started with %.*s, the job with %.*s; start all workers with "
+                     "the same options",
                      b > 0 ? b : 7, b > 0 ? own : "nothing", a > 0 ? a : 7,
                      a > 0 ? job : "nothing");
             return true;
@@ -153,7 +152,7 @@ static void hear_join(struct coordinator *c, struct seat *seat)
     }
 }
 
-/* Another server's word. The one that is waiting for it needs nothing but where to go. */
+/* Another server's SUMMON. The waiting server only needs its job and the address. */
 static void hear_summon(struct coordinator *c, struct seat *seat)
 {
     struct coordinator_job *job = &c->job;
@@ -177,7 +176,7 @@ static void hear_summon(struct coordinator *c, struct seat *seat)
     coordinator_forget(c, seat);
 }
 
-/* Its generation is over for this member. The others may still compute a step, or wait for it in
+/* The member has left its generation. The other members may still compute a step, or wait for it in
  * their set-up. */
 static void comes_out(struct coordinator *c, struct seat *seat)
 {
@@ -192,13 +191,13 @@ static void comes_out(struct coordinator *c, struct seat *seat)
         c->leave_by_ns = clock_now_ns() + (longest_ms + MEMBERSHIP_GRACE_MS) * NS_PER_MS;
     if (seat->last.place.ended != STATUS_OK) {
         char name[96], text[160];
-        snprintf(text, sizeof text, "%s could not continue: all meet again",
+        snprintf(text, sizeof text, "%s could not continue: all workers meet again",
                  seat_name(seat, name, sizeof name));
         generation_over(c, text);
     }
 }
 
-/* It wants to take part no more. */
+/* The member leaves the job. */
 static void leaves(struct coordinator *c, struct seat *seat, bool in)
 {
     char name[96];
@@ -213,11 +212,11 @@ static void leaves(struct coordinator *c, struct seat *seat, bool in)
     c->accounted += unaware;
     c->images += seat->last.place.images;
     coordinator_forget(c, seat);
-    if (unaware) /* it said so before it heard that this generation has begun, with it */
-        generation_over(c, "a worker left just as the generation began: all meet again");
+    if (unaware) /* it left before it knew that this generation has begun with it */
+        generation_over(c, "a worker left just as the generation began: all workers meet again");
 }
 
-/* A worker that was lost from before it had any weights is as new. */
+/* A worker without weights counts as a newcomer. */
 static void take_place(struct seat *seat)
 {
     seat->trained = seat->last.place.step != MEMBER_NO_STEP;
@@ -225,7 +224,7 @@ static void take_place(struct seat *seat)
         seat->last.place.step = 0;
 }
 
-/* A member names itself once, and later sends only its place. */
+/* A member sends its role and number once. Later messages only change its place. */
 static void take_word(struct seat *seat, const struct membership_frame *frame)
 {
     if (seat->state == SEAT_NEW) {
@@ -267,7 +266,7 @@ static void hear_frame(struct coordinator *c, struct seat *seat)
     } else if (frame->head.type == MEMBERSHIP_LEAVE && seat->state != SEAT_NEW) {
         leaves(c, seat, in);
     } else {
-        seat_lost(c, seat, "said what it should not have");
+        seat_lost(c, seat, "sent an unexpected message");
     }
 }
 
@@ -277,7 +276,7 @@ static void seat_hear(struct coordinator *c, struct seat *seat)
     char name[96];
     seat->heard_ns = clock_now_ns();
     if (seat->silent_since_ns > 0 && got != CONTROL_CLOSED)
-        log_info("%s went on after %lld s", seat_name(seat, name, sizeof name),
+        log_info("%s continued after %lld s", seat_name(seat, name, sizeof name),
                  (long long)((seat->heard_ns - seat->silent_since_ns) / NS_PER_S));
     seat->silent_since_ns = 0;
     if (got == CONTROL_MESSAGE)
@@ -288,14 +287,14 @@ static void seat_hear(struct coordinator *c, struct seat *seat)
 
 /* -------- the thread -------------------------------------------------------------------------- */
 
-/* A connection that gets no seat reads the reason. */
+/* Sends the reason to a connection that gets no seat, and closes it. */
 static void turn_away(int socket, enum status status, const char *text)
 {
     membership_say(socket, MEMBERSHIP_END, 0, status, text);
     stream_close(&socket);
 }
 
-/* A member that speaks version 1 of the protocol reads this. */
+/* Sends the reason in the format of protocol version 1. */
 static void answer_old(int socket, enum status status, const char *text)
 {
     const struct {
@@ -308,15 +307,16 @@ static void answer_old(int socket, enum status status, const char *text)
         stream_send(socket, text, strlen(text), MEMBERSHIP_SEND_MS);
 }
 
-/* Whether it was built with this server. */
+/* Whether the process and this server are from one build. */
 static bool is_of_this_build(const struct hello *hello, int socket)
 {
     char text[200];
     if (hello->head.protocol == CONTROL_PROTOCOL && strcmp(hello->version, PSRING_VERSION) == 0)
         return true;
-    snprintf(text, sizeof text,
-             "it is psring %s, the server is psring %s; start all from one build of psring",
-             hello->version[0] ? hello->version : "of another version", PSRING_VERSION);
+    snprintf(
+        text, sizeof text,
+        "this process is psring %s, the server is psring %s; start all from one build of psring",
+        hello->version[0] ? hello->version : "of another version", PSRING_VERSION);
     log_info("%s was not let in: %s", hello->host[0] ? hello->host : "a process", text);
     if (hello->head.protocol < CONTROL_PROTOCOL)
         answer_old(socket, STATUS_USAGE, text);
@@ -364,36 +364,36 @@ static void let_in(struct coordinator *c, const struct hello *hello, int socket)
         seat_refuse(c, seat, STATUS_USAGE, "the job has ended");
 }
 
-/* It may only have been stopped for a while: then it reads this. */
+/* The member may only be stopped; it then reads this text when it continues. */
 static void lose_silent(struct coordinator *c, struct seat *seat)
 {
     if (!c->ended)
         membership_say(seat->socket, MEMBERSHIP_END, 0, STATUS_TIMEOUT,
                        "this process was silent for too long: stopped, or its host could not be "
-                       "reached; the job goes on without it, and a worker can join again");
+                       "reached; the job continues without it, and a worker can join again");
     seat_lost(c, seat, "has not given a sign of life for too long");
 }
 
-/* It has said something that is still to be read: this process was stopped, or has much to read. */
+/* Whether unread input is there: then this process was stopped or is behind with reading. */
 static bool has_spoken(const struct seat *seat)
 {
     char byte;
     return recv(seat->socket, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* Once: it may come back. */
+/* Warns once: the member may come back. */
 static void warn_of_silence(const struct coordinator *c, struct seat *seat, int64_t now_ns)
 {
     char name[96];
     int64_t silent_ns = now_ns - seat->heard_ns, limit_ms = c->options.stall_warning_ms;
     if (limit_ms > 0 && limit_ms < 3 * MEMBERSHIP_BEAT_MS)
-        limit_ms = 3 * MEMBERSHIP_BEAT_MS; /* between two of which all are silent */
+        limit_ms = 3 * MEMBERSHIP_BEAT_MS; /* all members are silent between two beats */
     if (limit_ms <= 0 || c->ended || seat->silent_since_ns > 0 ||
         silent_ns < limit_ms * NS_PER_MS || has_spoken(seat))
         return;
     seat->silent_since_ns = seat->heard_ns;
     log_warn("%s has not given a sign of life for %lld s: its process is stopped, or its host "
-             "cannot be reached; after %g s it is lost (--timeout)",
+             "cannot be reached; after %g s it is dropped (--timeout)",
              seat_name(seat, name, sizeof name), (long long)(silent_ns / NS_PER_S),
              (double)c->options.timeout_ms / 1000);
 }
@@ -412,7 +412,7 @@ static void look_at_all(struct coordinator *c, int64_t now_ns)
             lose_silent(c, seat);
         else if (does_not_join(seat, now_ns))
             seat_refuse(c, seat, STATUS_TIMEOUT,
-                        "this process connected and did not ask to take part in time");
+                        "this process connected, but did not ask to take part in time");
         else {
             warn_of_silence(c, seat, now_ns);
             membership_say(seat->socket, MEMBERSHIP_BEAT, 0, STATUS_OK, NULL);
@@ -478,7 +478,7 @@ static enum status listen_at(struct coordinator *c)
     return STATUS_OK;
 }
 
-/* Descriptors for files, the server's own connections and those that have not said hello. */
+/* OTHERS: descriptors for files, the server's own connections, and connections without a hello. */
 static int seats_most(void)
 {
     enum { OTHERS = 128, SEATS_LEAST = 8 };
@@ -529,13 +529,13 @@ void coordinator_set_servers(struct coordinator *c, int servers)
     monitor_leave(&c->monitor);
 }
 
-/* Of another server, to SUMMON: END. *why: what it says, or what is wrong. */
+/* Waits for another server's END, its answer to SUMMON. *why: its text, or what is wrong. */
 static enum status hear_answer(int socket, struct membership_reader *reader, int64_t timeout_ms,
                                const char **why)
 {
     int64_t deadline_ns = stream_deadline_ns(timeout_ms);
     enum control_read got;
-    *why = "it does not answer";
+    *why = "the server does not answer";
     while ((got = membership_read(reader, socket)) != CONTROL_CLOSED) {
         if (got == CONTROL_MESSAGE && reader->frame.head.type == MEMBERSHIP_END) {
             *why = reader->text;
@@ -544,7 +544,7 @@ static enum status hear_answer(int socket, struct membership_reader *reader, int
         if (got == CONTROL_NOTHING && stream_wait(socket, POLLIN, deadline_ns, NULL, NULL) != 0)
             return STATUS_TIMEOUT;
     }
-    *why = "it has ended";
+    *why = "the server has ended";
     return STATUS_TRANSPORT;
 }
 
@@ -553,7 +553,7 @@ enum status coordinator_summon(struct coordinator *c, const char *address, int i
 {
     int socket;
     char text[MEMBERSHIP_TEXT_BYTES];
-    const char *why = "nobody listens there";
+    const char *why = "no server listens there";
     struct membership_reader reader = {0};
     const struct membership_frame frame = {.head.type = MEMBERSHIP_SUMMON,
                                            .role = MEMBER_SERVER,

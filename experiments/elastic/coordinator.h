@@ -1,11 +1,11 @@
 /*
- * Who takes part in an elastic job (member.h): a thread of the first server. It listens at the
- * address that all were given; members connect and stay connected. Strangers, members with other
- * options and members that come when the job has ended are told so, and hold nobody up.
+ * Chooses the members of an elastic job (member.h): a thread of the first server. It listens at the
+ * address that all members were given. Members connect and stay connected. Strangers, members with
+ * other options, and members that come after the end get the reason and delay no member.
  *
  * The first worker's options become the job's. A generation begins when all servers and enough
- * workers wait for one, and nobody is in the last one any more. It is over for all when one of its
- * workers is lost, or says that it could not go on.
+ * workers wait for it, and no member is in the previous generation. It is over for all members when
+ * one of its workers is lost or reports an error.
  */
 #ifndef PSRING_EXPERIMENTS_ELASTIC_COORDINATOR_H
 #define PSRING_EXPERIMENTS_ELASTIC_COORDINATOR_H
@@ -20,50 +20,51 @@
 enum { COORDINATOR_MEMBERS = 1024, COORDINATOR_JOB_BYTES = 4097 };
 
 struct coordinator_options {
-    uint64_t token;      /* of the job: connections without it are refused */
-    const char *address; /* "tcp://HOST:PORT" to listen at; port 0: one of the system's choice */
-    int workers_first;   /* so many must be there for the first generation to begin, */
-    int workers_min;     /* and so many for each later one */
-    int64_t timeout_ms;  /* a member that is silent for longer is lost */
-    int64_t stall_warning_ms;   /* for so long: warned of; 0: not */
-    int64_t startup_timeout_ms; /* members' own; once one has come out of a generation the others
-                                 * have as long as the longer of the two, and a little more */
+    uint64_t token;           /* the job's token: connections without it are refused */
+    const char *address;      /* "tcp://HOST:PORT" to listen at; port 0: chosen by the system */
+    int workers_first;        /* workers needed for the first generation, */
+    int workers_min;          /* and for each later one */
+    int64_t timeout_ms;       /* a member that is silent for longer is lost */
+    int64_t stall_warning_ms; /* silence after which to warn; 0: no warning */
+    int64_t
+        startup_timeout_ms; /* the members' value. After one member has left a generation, the
+                               others have the longer of both time-outs plus MEMBERSHIP_GRACE_MS */
 };
 
 struct coordinator;
 
-/* What a server is started for: its own job, or that of another server. */
+/* The job that a server serves: its own, or that of another server. */
 struct coordinator_job {
     char options[COORDINATOR_JOB_BYTES]; /* the first worker's member_options.job */
-    bool summoned;                       /* another server's: it is member number `index` there */
+    bool summoned; /* another server's job: this one is server `index` there */
     int index;
-    char address[MEMBER_ADDRESS_BYTES]; /* of its own coordinator, or of the other one */
+    char address[MEMBER_ADDRESS_BYTES]; /* of its own coordinator, or of the other server's */
 };
 
-/* Listens and starts the thread. `options` is copied. Errors: logged. */
+/* Listens and starts the thread. Copies `options`. Errors: logged. */
 enum status coordinator_open(struct coordinator **coordinator,
                              const struct coordinator_options *options);
 
 /* The address at which it listens, "tcp://ADDRESS:PORT". */
 const char *coordinator_address(const struct coordinator *coordinator);
 
-/* Waits, without bound, for as many workers as begin, or for another server's word. Before that,
- * the job is forgotten when all workers have left again: the next ones may have other options. */
+/* Waits, without limit, for enough workers to begin or for another server's SUMMON. If all workers
+ * leave before that, the job is forgotten: the next workers may have other options. */
 enum status coordinator_wait_job(struct coordinator *coordinator, struct coordinator_job *job);
 
-/* How many servers the job has: no generation begins before they are there. */
+/* Sets the number of servers of the job. No generation begins before all are connected. */
 void coordinator_set_servers(struct coordinator *coordinator, int servers);
 
-/* Tells the server that listens at `address` to be number `index` of this coordinator's job, and
- * waits for its answer. Errors: logged, and the job ends with what is wrong. STATUS_USAGE: that
- * server has a job already. */
+/* Asks the server at `address` to be server `index` of this coordinator's job, and waits for its
+ * answer. Errors: logged, and the job ends with the reason. STATUS_USAGE: that server already has a
+ * job. */
 enum status coordinator_summon(struct coordinator *coordinator, const char *address, int index,
                                const char *job, int64_t timeout_ms);
 
-/* Ends the job, if it has not ended. */
+/* Ends the job, unless it has ended. */
 void coordinator_end(struct coordinator *coordinator, enum status why, const char *text);
 
-/* Waits until all members have gone or have the reason, frees *coordinator and sets it to NULL. */
+/* Ends the thread and closes all connections. Frees *coordinator and sets it to NULL. */
 void coordinator_close(struct coordinator **coordinator);
 
 /* The state of the coordinator's thread. coordinator.c has the interface, the thread and the
@@ -71,9 +72,9 @@ void coordinator_close(struct coordinator **coordinator);
  * ends a generation. */
 
 enum seat_state {
-    SEAT_NEW,     /* has said hello */
-    SEAT_WAITING, /* for the next generation */
-    SEAT_RUNNING, /* in this one */
+    SEAT_NEW,     /* has sent its hello */
+    SEAT_WAITING, /* waits for the next generation */
+    SEAT_RUNNING, /* in the present generation */
     SEAT_DONE,    /* has trained to the end */
 };
 
@@ -83,14 +84,14 @@ struct seat {
     enum seat_state state;
     struct membership_reader reader;
     char host[sizeof((struct hello *)NULL)->host];
-    struct membership_frame last; /* JOIN or READY: who it is and where it stands */
-    bool trained;                 /* has weights of the job */
-    int rank;                     /* RUNNING */
-    int told;                     /* WAITING: what it has been told; see say_who_is_there */
-    uint64_t age;                 /* the lower, the longer it has been there */
-    int64_t came_ns;              /* when it said hello */
+    struct membership_frame last; /* JOIN or READY: its role and its place */
+    bool trained;                 /* has the job's weights */
+    int rank;                     /* only RUNNING */
+    int told;                     /* WAITING: the last NOTE sent; see say_who_is_there */
+    uint64_t age;                 /* lower: joined earlier */
+    int64_t came_ns;              /* time of its hello */
     int64_t heard_ns;
-    int64_t silent_since_ns; /* warned of; 0: nothing is */
+    int64_t silent_since_ns; /* since when it is silent, if warned about; else 0 */
 };
 
 struct coordinator {
@@ -99,47 +100,48 @@ struct coordinator {
     char address[MEMBER_ADDRESS_BYTES];
     struct thread thread;
     struct seat *seats[COORDINATOR_MEMBERS];
-    int sockets[COORDINATOR_MEMBERS]; /* of the seats; -1 */
-    int count, seats_most;            /* as many as there are descriptors for */
-    bool warned;                      /* of a connection that gave another token */
+    int sockets[COORDINATOR_MEMBERS]; /* of the seats; else -1 */
+    int count, seats_most;            /* limited by file descriptors */
+    bool warned;                      /* about a connection with another token */
     uint64_t next_age;
-    struct monitor monitor; /* of all; the thread is inside but while it waits for members; wakes:
-                               `has_job`, `complete` */
+    struct monitor monitor; /* protects everything; the thread holds it except while it waits for
+                               members; wakes: `has_job`, `complete` */
     bool has_job, closing;
-    bool complete; /* so many workers have come that the job can begin: it is not forgotten */
+    bool complete; /* enough workers have come to begin; the job is not forgotten */
     struct coordinator_job job;
     int servers; /* 0: not known yet */
 
     uint32_t generation;
-    bool running, over;  /* the generation has members; cannot go on */
-    int64_t leave_by_ns; /* 0: nobody has left it yet; else whoever is still in it then is lost */
-    uint64_t step;       /* after which it began */
-    int failures;        /* generations in a row that ended by an error and without a step */
+    bool running, over;  /* the generation has members; cannot continue */
+    int64_t leave_by_ns; /* 0: no member has left the generation; else members still in it at this
+                            time are lost */
+    uint64_t step;       /* the step after which it began */
+    int failures;        /* consecutive generations that ended by an error and without a step */
 
-    uint64_t images;  /* in the weights, of those that have left or trained to the end */
-    bool has_weights; /* some worker has, or had, what was trained */
-    int accounted;    /* workers of the generation that have said where they stand */
-    bool finished;    /* some worker has trained to the end */
-    bool ended;       /* all have been told; nobody is let in */
+    uint64_t images;  /* images in the weights, of workers that have left or trained to the end */
+    bool has_weights; /* a worker has, or had, trained weights */
+    int accounted;    /* workers of the generation that have reported their place */
+    bool finished;    /* a worker has trained to the end */
+    bool ended;       /* END was sent to all; no member is admitted */
 };
 
 /* "worker 2 on a", "server 0 on a", "a worker on b". Returns text. */
 const char *seat_name(const struct seat *seat, char *text, size_t size);
 bool seat_is_worker(const struct seat *seat);
 
-/* It will not be heard of again, because it `how`; `seat` is freed, as by the next two. */
+/* Handles a member that sends no more, because it `how`. Frees `seat`, like the next two. */
 void seat_lost(struct coordinator *c, struct seat *seat, const char *how);
-/* Tells it why it cannot take part. */
+/* Sends the reason why it cannot take part. */
 void seat_refuse(struct coordinator *c, struct seat *seat, enum status status, const char *text);
 void coordinator_forget(struct coordinator *c, struct seat *seat);
-/* Tells all, and lets them go. */
+/* Sends END to all members. */
 void coordinator_end_all(struct coordinator *c, enum status status, const char *text);
 
-/* The running generation cannot go on: tells those who are in it. */
+/* Sends OVER to the members of the running generation: it cannot continue. */
 void generation_over(struct coordinator *c, const char *text);
-/* A newcomer waits: tells those who train. */
+/* Sends CHANGE to the running members: a newcomer waits. */
 void generation_announce(struct coordinator *c, const struct seat *newcomer);
-/* After anything has happened: begins the next generation, or ends the job, if it is time. */
+/* Call after every event. Begins the next generation, or ends the job, if it is time. */
 void generation_settle(struct coordinator *c, int64_t now_ns);
 
 #endif

@@ -1,4 +1,4 @@
-/* The coordinator's decisions: when a generation is over, and who is in the next one. */
+/* The coordinator's decisions: the end of a generation, and the members of the next one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,10 +29,9 @@ void generation_over(struct coordinator *c, const char *text)
     }
 }
 
-/* -------- who is in the next generation --------------------------------------------------------
- */
+/* -------- members of the next generation ------------------------------------------------------ */
 
-/* The step that the job's weights are after; MEMBER_NO_STEP: nobody has trained. */
+/* The step of the job's newest weights. MEMBER_NO_STEP: no worker has trained. */
 static uint64_t step_of(const struct coordinator *c)
 {
     uint64_t step = MEMBER_NO_STEP;
@@ -45,7 +44,7 @@ static uint64_t step_of(const struct coordinator *c)
     return step;
 }
 
-/* A newcomer that wants to come later waits on. */
+/* A newcomer with a later --join-after keeps waiting. */
 static bool takes_part(const struct seat *seat, uint64_t step)
 {
     return seat->state == SEAT_WAITING &&
@@ -53,7 +52,7 @@ static bool takes_part(const struct seat *seat, uint64_t step)
             (step != MEMBER_NO_STEP && seat->last.place.step <= step));
 }
 
-/* Whose weights are the newest comes first; then who has been there longest. */
+/* Sorts by newest weights first, then by longest membership. */
 static int compare_seats(const void *a, const void *b)
 {
     const struct seat *const *x = a, *const *y = b;
@@ -64,8 +63,8 @@ static int compare_seats(const void *a, const void *b)
     return (*x)->age < (*y)->age ? -1 : 1;
 }
 
-/* Those that come last, where the data are not enough for so many: newcomers, because it was enough
- * for the others. Returns how many are left. */
+/* Refuses the last workers if the data do not suffice for so many. These are newcomers, because the
+ * data sufficed for the others. Returns the remaining number of workers. */
 static int refuse_too_many(struct coordinator *c, struct seat **order, int workers)
 {
     char text[TEXT_BYTES];
@@ -78,7 +77,8 @@ static int refuse_too_many(struct coordinator *c, struct seat **order, int worke
     return workers;
 }
 
-/* Fills `order` with the workers by rank, then the servers by number; returns how many workers. */
+/* Fills `order` with the workers by rank, then the servers by number. Returns the number of
+ * workers. */
 static int choose(struct coordinator *c, struct seat **order)
 {
     int workers = 0;
@@ -89,8 +89,8 @@ static int choose(struct coordinator *c, struct seat **order)
     }
     qsort(order, (size_t)workers, sizeof *order, compare_seats);
     workers = refuse_too_many(c, order, workers);
-    /* Nobody knows yet for how many the data are enough: who is one too many joins the others,
-     * which then do. */
+    /* The number of workers that the data suffice for is not known yet. Surplus workers join later,
+     * when it is known. */
     if (c->generation == 0 && workers > c->options.workers_first)
         workers = c->options.workers_first;
     for (int i = 0; i < c->count; i++) {
@@ -101,12 +101,12 @@ static int choose(struct coordinator *c, struct seat **order)
     return workers;
 }
 
-/* Where the others can reach what rank 0 listens at: its address as it is seen from here. */
+/* The address at which other ranks reach rank 0: its address as seen from here. */
 static void address_of(const struct seat *seat, unsigned char packed[16])
 {
     union address there;
     if (address_of_peer(seat->socket, &there) != 0)
-        there = address_loopback(); /* it is lost */
+        there = address_loopback(); /* the connection is lost */
     address_pack(&there, packed);
 }
 
@@ -154,7 +154,8 @@ static void begin(struct coordinator *c, struct seat **order, int workers)
     }
 }
 
-/* To each worker once for each that comes or goes; from then on it waits for --startup-timeout. */
+/* Sends the counts to each waiting worker, once per change. The worker then waits for
+ * --startup-timeout. */
 static void say_who_is_there(struct coordinator *c, enum member_role role, int count, int wanted)
 {
     char text[TEXT_BYTES];
@@ -174,8 +175,8 @@ static void say_who_is_there(struct coordinator *c, enum member_role role, int c
 
 static void end_well(struct coordinator *c)
 {
-    log_info("training has ended; in the weights are %" PRIu64 " images, by the account of the "
-             "workers that left or trained to the end",
+    log_info("training has ended; the weights contain %" PRIu64
+             " images, as counted by the workers that left or trained to the end",
              c->images);
     coordinator_end_all(c, STATUS_OK, "");
 }
@@ -185,11 +186,10 @@ static void end_without_workers(struct coordinator *c)
     coordinator_end_all(c, STATUS_TRANSPORT,
                         c->generation == 0
                             ? "no worker is left; start the job again"
-                            : "no worker is left, and with the last one the weights are lost; "
-                              "start the job again");
+                            : "no worker is left, so the weights are lost; start the job again");
 }
 
-/* Whoever is left has never had the weights that were trained. */
+/* Whether no remaining worker has the trained weights. */
 static bool weights_are_lost(const struct coordinator *c)
 {
     bool anybody = false;
@@ -204,31 +204,31 @@ static bool weights_are_lost(const struct coordinator *c)
     return c->has_weights || !anybody;
 }
 
-/* Whoever does not come out of a generation that the others have left. */
+/* Drops members that do not leave a generation that other members have left. */
 static void lose_the_late(struct coordinator *c, int64_t now_ns)
 {
     char name[96], how[TEXT_BYTES];
     if (c->leave_by_ns == 0 || now_ns < c->leave_by_ns)
         return;
-    snprintf(how, sizeof how, "has not come out of generation %u, which others left",
+    snprintf(how, sizeof how, "did not leave generation %u in time after other members had left it",
              c->generation);
     for (int i = c->count - 1; i >= 0 && !c->ended; i--) {
         struct seat *seat = c->seats[i];
         if (seat->state != SEAT_RUNNING)
             continue;
         log_warn("%s %s: lost", seat_name(seat, name, sizeof name), how);
-        membership_say(
-            seat->socket, MEMBERSHIP_END, 0, STATUS_TIMEOUT,
-            "this process took too long to leave a generation that is over; the job goes on "
-            "without it");
+        membership_say(seat->socket, MEMBERSHIP_END, 0, STATUS_TIMEOUT,
+                       "this process took too long to leave a generation that is over; the job "
+                       "continues without it");
         seat_lost(c, seat, how);
     }
 }
 
-/* Nobody is in a generation: begins the next one, if all that it needs are there. */
+/* No member is in a generation. Begins the next one if all that it needs are connected. */
 static void begin_or_wait(struct coordinator *c)
 {
-    struct seat *order[2 * COORDINATOR_MEMBERS]; /* a server's number may be any below that */
+    struct seat
+        *order[2 * COORDINATOR_MEMBERS]; /* a server's number is below COORDINATOR_MEMBERS */
     int workers = choose(c, order), servers = count_in(c, MEMBER_SERVER, SEAT_WAITING);
     int wanted = c->generation == 0 ? c->options.workers_first : c->options.workers_min;
     bool enough = workers > 0 && workers >= wanted;
@@ -262,7 +262,7 @@ void generation_settle(struct coordinator *c, int64_t now_ns)
         return;
     if (c->running)
         c->failures += c->over;
-    if (c->running && c->accounted == 0) /* they may have trained, and are gone */
+    if (c->running && c->accounted == 0) /* the lost workers may have had trained weights */
         c->has_weights = true;
     c->running = false;
     if (c->complete && weights_are_lost(c)) {
@@ -271,8 +271,8 @@ void generation_settle(struct coordinator *c, int64_t now_ns)
     }
     if (c->failures >= FAILURES_MOST) {
         coordinator_end_all(c, STATUS_TRANSPORT,
-                            "three generations in a row could do no step; see what the workers "
-                            "say, then start the job again");
+                            "three generations in a row failed before a step was done; read the "
+                            "workers' messages, then start the job again");
         return;
     }
     begin_or_wait(c);

@@ -1,6 +1,6 @@
 /*
- * Elastic jobs: `psring serve` on the servers' hosts, `psring train --join` for each worker, no
- * MPI and no launcher. Workers join a running job and leave it. Read
+ * Elastic jobs: `psring serve` on the servers' hosts and `psring train --join` for each worker,
+ * without MPI and without a launcher. Workers join a running job and leave it. Read
  * experiments/elastic/member.h first, then experiments/train/generation.h.
  */
 #ifndef PSRING_EXPERIMENTS_ELASTIC_ELASTIC_H
@@ -11,34 +11,34 @@
 #include "experiments/config/config.h"
 #include "experiments/train/generation.h"
 
-/* A worker's life: until training has ended, it leaves, or the job cannot go on. A signal to leave,
- * or --leave-after, is STATUS_OK. */
+/* Runs a worker until training has ended, the worker leaves, or the job cannot continue. Leaving by
+ * a signal or --leave-after is STATUS_OK. */
 enum status elastic_train(struct config *config);
 
-/* A server's: until training has ended or the job cannot go on. */
+/* Runs a server until training has ended or the job cannot continue. */
 enum status elastic_serve(struct config *config);
 
-/* The number that the job's hellos carry: from --token, else from the user's own file, which is
- * made if it is not there. Errors: logged. */
+/* The number that the job's hellos carry. Made from --token, else from the file in the user's home,
+ * which is created if missing. Errors: logged. */
 enum status elastic_token(const struct config *config, uint64_t *token);
 
-/* One generation of either: opens the world that the coordinator has described, trains or serves in
- * it, closes it. As train_generation. */
+/* One generation of a worker or server: opens the world that the coordinator described, trains or
+ * serves in it, closes it. Returns like train_generation. */
 enum status elastic_generation(const struct config *config, struct generation *generation,
                                const struct member_generation *place);
 
-/* Whether a generation that has ended so leaves this process as it was, so that it can be in the
- * next one: it has ended as agreed, or another one was lost. */
+/* Whether this process can be in the next generation after its generation ended with `status`: it
+ * ended as agreed, or another member was lost. */
 bool elastic_goes_on(enum status status);
 
 /*
- * Of `psring train`, the options that all workers of an elastic job must have alike, a line each,
- * as on a command line ("--batch=8"). Returns false if they do not fit `size` bytes.
+ * Writes the options of `psring train` that must be equal on all workers of an elastic job. One
+ * line each, as on a command line ("--batch=8"). Returns false if they do not fit `size` bytes.
  */
 bool elastic_options_write(const struct config *config, char *text, size_t size);
 
-/* Fills the `config` of a server, which was started as `serve` says, for the workers' options
- * `job`, which is changed, and borrowed. Errors as config_parse. */
+/* Fills the `config` of a server from its own options `serve` and the workers' options `job`.
+ * Changes and borrows `job`. Errors as config_parse. */
 enum status elastic_options_read(struct config *config, const struct config *serve, char *job);
 
 #endif

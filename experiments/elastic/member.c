@@ -103,21 +103,20 @@ struct member {
     _Atomic uint64_t until;
     struct membership_reader reader;
     struct monitor
-        monitor;         /* of all that follows and of sending; wakes: `begun`, `ended`, a beat */
-    bool joined;         /* has asked to take part */
-    uint32_t generation; /* the present one; 0: none yet */
-    bool begun, over;    /* it has begun, and cannot continue */
-    struct membership_frame frame; /* that begins it */
-    int64_t noted_ns;              /* when the coordinator last said for whom it waits; 0: never */
-    bool ended;                    /* the job, or this member's part in it */
+        monitor; /* protects the fields below and sending; wakes: `begun`, `ended`, a beat */
+    bool joined; /* has sent JOIN */
+    uint32_t generation;           /* the present generation; 0: none yet */
+    bool begun, over;              /* the generation has begun; cannot continue */
+    struct membership_frame frame; /* the GENERATION message */
+    int64_t noted_ns;              /* time of the last NOTE; 0: none */
+    bool ended;                    /* the job, or this member's part in it, has ended */
     enum status end_status;
     bool closing;
     void (*interrupt)(void *context);
     void *context;
 };
 
-/* -------- hearing the coordinator: the thread --------------------------------------------------
- */
+/* -------- reading from the coordinator: the thread -------------------------------------------- */
 
 /* With the lock. */
 static void interrupt(struct member *member)
@@ -185,7 +184,7 @@ static void hear_frame(struct member *member)
     }
 }
 
-/* With the lock. Returns false once there is nothing more to hear. */
+/* With the lock. Returns false when no further message can come. */
 static bool hear(struct member *member, int64_t *heard_ns)
 {
     enum control_read got;
@@ -203,8 +202,8 @@ static bool hear(struct member *member, int64_t *heard_ns)
                   member->options.address);
     else if (silent_ms >= member->options.timeout_ms)
         log_error("the server at %s, which the job depends on, has not given a sign of life for "
-                  "%lld s: it is stopped, or cannot be reached; the job goes on without this "
-                  "worker if it still runs",
+                  "%lld s: it is stopped, or cannot be reached; if the job still runs, it "
+                  "continues without this worker",
                   member->options.address, (long long)(silent_ms / 1000));
     else
         return true;
@@ -272,7 +271,7 @@ void member_close(struct member **out)
     free(member);
 }
 
-/* What cannot be sent, the thread will find out. */
+/* Sends a message. If sending fails, the thread notices the closed connection. */
 static void tell(struct member *member, const struct member_place *place, uint32_t type, int port,
                  const char *text)
 {
@@ -289,7 +288,7 @@ static void tell(struct member *member, const struct member_place *place, uint32
     member->begun = false;
     member->noted_ns = 0;
     if (type == MEMBERSHIP_LEAVE || type == MEMBERSHIP_DONE)
-        end(member, STATUS_STOPPED); /* whatever the coordinator does now */
+        end(member, STATUS_STOPPED); /* independent of what the coordinator does now */
     membership_send(member->socket, frame, text);
     monitor_leave(&member->monitor);
 }
@@ -342,8 +341,8 @@ bool member_ended(struct member *member)
 
 /* -------- meeting ----------------------------------------------------------------------------- */
 
-/* Where rank 0 would listen, if this member became it: at any address, because others know it by
- * the one that they, or the coordinator, see. */
+/* Opens the socket of rank 0, in case this member becomes rank 0. It listens at any address,
+ * because other members use the address that they or the coordinator see. */
 static enum status listen_anywhere(int *listening, int *port)
 {
     union address address = address_any();
@@ -357,9 +356,9 @@ static enum status listen_anywhere(int *listening, int *port)
                 strerror(error));
 }
 
-/* Until the generation begins. The coordinator says for whom it waits, and sees to it itself that
- * all come out of the last one. A newcomer may have to wait for a step that is far away, a server
- * for its first worker. */
+/* Waits until the generation begins. The coordinator sends what it waits for, and makes sure that
+ * all members leave the last generation. `endless`: a newcomer may wait for a distant step, and a
+ * server for its first worker. */
 static enum status wait_for_begin(struct member *member, bool endless, bool (*stop)(void))
 {
     enum status status = STATUS_OK;
@@ -380,14 +379,14 @@ static enum status wait_for_begin(struct member *member, bool endless, bool (*st
         status = member->end_status;
     monitor_leave(&member->monitor);
     if (status == STATUS_TIMEOUT)
-        log_error("no generation has begun within %g s; start what is missing, or "
-                  "give a longer --startup-timeout",
+        log_error("no generation has begun within %g s; start the missing members, or give a "
+                  "longer --startup-timeout",
                   (double)timeout_ms / 1000);
     return status;
 }
 
-/* A member of the coordinator's host that reached it over loopback is where the coordinator is, for
- * all others. */
+/* If rank 0 reached the coordinator over loopback, it is on the coordinator's host. Other members
+ * then use the coordinator's address. */
 static void write_address(const struct member *member, char text[ADDRESS_URI_BYTES])
 {
     const struct membership_frame *frame = &member->frame;
@@ -398,7 +397,7 @@ static void write_address(const struct member *member, char text[ADDRESS_URI_BYT
     if (reached && address_is_loopback(&address))
         address = there;
     else if (reached && address_same_host(&address, &there))
-        address = there; /* with the scope that a link-local address has here */
+        address = there; /* has the scope of a link-local address on this host */
     address_set_port(&address, port);
     address_uri(&address, text);
 }

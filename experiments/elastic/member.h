@@ -1,9 +1,10 @@
 /*
- * Workers that join a running job and leave it. A job is a sequence of *generations*: in each, who
- * takes part is fixed, and everything is as in a job that was started with as many ranks: a world
- * by rendezvous, ranks 0 to W - 1 for workers, then the servers. A *coordinator* (coordinator.h), a
- * thread of the first server, decides who is in the next generation, and with which rank. Everybody
- * is a *member*: it has a connection to the coordinator from its first moment to its last.
+ * Workers that join a running job and leave it. A job is a sequence of *generations*. Within a
+ * generation the members are fixed, and everything works as in a job that was started with this
+ * number of ranks: a world by rendezvous, ranks 0 to W - 1 for workers, then the servers. A
+ * *coordinator* (coordinator.h), a thread of the first server, chooses the members and ranks of the
+ * next generation. Every worker and server is a *member*. It is connected to the coordinator as
+ * long as it lives.
  *
  *     member_open(&member, &options)
  *     for each generation:
@@ -14,13 +15,14 @@
  *     member_leave(...) or member_done(...)
  *     member_close(&member)
  *
- * A member whose connection closes, or that is silent for the time-out, is lost: the coordinator
- * ends the generation, members interrupt what they wait for and meet again. Who has done most steps
- * comes first there; of those the one that has been there longest; so rank 0's weights are the ones
- * to go on with, and newcomers come last. A lost server ends the job.
+ * A member is lost if its connection closes or if it is silent for the time-out. The coordinator
+ * then ends the generation; the members interrupt their waits and meet again. Ranks follow the
+ * number of steps done, most first, then the time in the job, longest first. Rank 0 therefore has
+ * the weights to continue with, and newcomers come last. A lost server ends the job.
  *
- * Threads: one of its own hears the coordinator; all functions are called on the owner's.
- * Cost: frames of 128 bytes, five a second each way. Source of the term generation: torchelastic.
+ * Threads: a member's own thread reads from the coordinator. The owner's thread calls all
+ * functions, except where noted. Cost: frames of 128 bytes, five per second in each direction.
+ * Source of the term generation: torchelastic.
  */
 #ifndef PSRING_EXPERIMENTS_ELASTIC_MEMBER_H
 #define PSRING_EXPERIMENTS_ELASTIC_MEMBER_H
@@ -39,76 +41,76 @@ enum member_role { MEMBER_WORKER, MEMBER_SERVER };
 
 struct member_options {
     const char *address; /* "tcp://HOST:PORT", where the coordinator listens */
-    uint64_t token;      /* the job's: the coordinator lets in no one else */
+    uint64_t token;      /* the job's token: the coordinator refuses all other processes */
     enum member_role role;
-    int index;                  /* a server's number, from 0 */
-    const char *job;            /* a worker's: the options that all must have alike, a line each */
-    uint64_t join_after;        /* a worker's: takes part once so many steps are done */
-    int64_t timeout_ms;         /* a coordinator that is silent for longer has been lost */
-    int64_t startup_timeout_ms; /* until the coordinator is there; until others are there, from when
-                                 * it last said for whom it waits */
-    bool (*stop)(void);         /* ends the search for the coordinator; NULL: nothing does */
+    int index;           /* a server's number, from 0 */
+    const char *job;     /* a worker's options that must be equal on all workers, one per line */
+    uint64_t join_after; /* a worker's: joins when the job has done this many steps */
+    int64_t timeout_ms;  /* a coordinator that is silent for longer is lost */
+    int64_t startup_timeout_ms; /* limit for reaching the coordinator, and for the other members to
+                                   come, counted from the last NOTE */
+    bool (*stop)(void);         /* ends the search for the coordinator; NULL: not used */
 };
 
-/* Where a worker stands between two generations. */
+/* A worker's state between two generations. */
 struct member_place {
-    uint64_t step;    /* that its weights are after; MEMBER_NO_STEP: it has none */
-    uint64_t images;  /* of its own that are in weights: for the coordinator's account */
-    int workers_most; /* so many can take part; newcomers beyond are refused. 0: any number */
-    unsigned char note[MEMBER_NOTE_BYTES]; /* rank 0's comes to all with the generation */
-    enum status ended;                     /* how its generation has: not STATUS_OK, by an error */
+    uint64_t step;    /* the step that its weights belong to; MEMBER_NO_STEP: no weights */
+    uint64_t images;  /* its own images in the weights, which the coordinator adds up */
+    int workers_most; /* largest number of workers; more newcomers are refused. 0: no limit */
+    unsigned char note[MEMBER_NOTE_BYTES]; /* rank 0's note is sent to all with the generation */
+    enum status ended; /* how its generation ended; not STATUS_OK: by an error */
 };
 
 struct member_generation {
     uint32_t number; /* from 1 */
-    uint64_t token;  /* of its world: the job's and its own */
+    uint64_t token;  /* token of its world, derived from the job's token and the number */
     int rank, workers, servers;
     char address[MEMBER_ADDRESS_BYTES]; /* "tcp://ADDRESS:PORT" of the rendezvous */
-    int listening;                      /* on rank 0: the socket that listens there, the caller's */
-    uint64_t step;                      /* rank 0's, as the following */
+    int listening; /* on rank 0: the socket that listens there; the caller owns it */
+    uint64_t step; /* rank 0's, like `note` */
     unsigned char note[MEMBER_NOTE_BYTES];
 };
 
 struct member;
 
-/* Connects and asks to take part. Errors: logged. `options` is copied, its texts are borrowed. */
+/* Connects to the coordinator. Errors: logged. Copies `options` and borrows its texts. */
 enum status member_open(struct member **member, const struct member_options *options);
 
 /*
- * Waits until the next generation begins. STATUS_STOPPED: the job has ended as it should, or
- * *stop, which a signal handler may set, has become true. Any other: it cannot go on (logged), with
- * the status that the one who met it had; STATUS_TIMEOUT: too few have come.
+ * Asks to take part and waits until the next generation begins. STATUS_STOPPED: the job has ended
+ * normally, or stop() returns true (NULL: never). STATUS_TIMEOUT: too few members have come. Other
+ * errors: the job cannot continue (logged); the status is that of the member that failed.
  */
 enum status member_meet(struct member *member, const struct member_place *place, bool (*stop)(void),
                         struct member_generation *generation);
 
-/* From now on, if this generation cannot go on, `interrupt` is called: on the member's thread, or
- * at once. NULL: no more; then it has returned. */
+/* Sets the function to call if this generation cannot continue. It is called on the member's
+ * thread, or at once in this call. NULL: no function; a running call has then returned. */
 void member_watch(struct member *member, void (*interrupt)(void *context), void *context);
 
-/* The step after which somebody wants to join, as far as this member knows; UINT64_MAX: nobody.
- * 0: as soon as may be. */
+/* The step after which a worker wants to join, as far as this member knows. UINT64_MAX: no worker
+ * wants to join. 0: as soon as possible. */
 uint64_t member_until(const struct member *member);
 
-/* Whether the present generation cannot go on, or the job has ended: for waits of set-up, before
- * there is anything that member_watch could interrupt. Any thread. */
+/* Whether the present generation cannot continue or the job has ended. For waits during set-up,
+ * before member_watch has anything to interrupt. Any thread. */
 bool member_over(struct member *member);
 
-/* Whether the coordinator has ended the job, or is lost: nobody is to meet again. */
+/* Whether the coordinator has ended the job or is lost, so that no generation follows. */
 bool member_ended(struct member *member);
 
-/* Takes part no more. / Training has ended. */
+/* Leaves the job. / Reports that training has ended. */
 void member_leave(struct member *member, const struct member_place *place);
 void member_done(struct member *member, const struct member_place *place);
-/* The job cannot go on; `text` tells the others why. */
+/* Ends the job for all members, with the reason `text`. */
 void member_abort(struct member *member, enum status status, const char *text);
 
 /* Frees *member and sets it to NULL. */
 void member_close(struct member **member);
 
 /*
- * Internal to the membership: what members and coordinator say to each other
- * (common/net/control.h), each message with a text after it.
+ * Internal to the membership: the messages between members and coordinator (common/net/control.h).
+ * Each message is followed by a text.
  */
 
 /* "PSRember". In a hello, run_id is this number XOR the job's token. */
@@ -116,34 +118,34 @@ void member_close(struct member **member);
 
 enum {
     MEMBERSHIP_TEXT_BYTES = 4096,
-    MEMBERSHIP_SEND_MS = 1000, /* for a frame to leave; the system takes it at once, as a rule */
-    MEMBERSHIP_BEAT_MS = 200,  /* each end says that often that it lives */
+    MEMBERSHIP_SEND_MS = 1000, /* limit for a send; normally the system accepts it at once */
+    MEMBERSHIP_BEAT_MS = 200,  /* each end sends a BEAT this often */
     MEMBERSHIP_GRACE_MS = 5000,
-    MEMBERSHIP_JOIN_MS = 5000, /* from hello to JOIN or SUMMON; then the seat is free again */
+    MEMBERSHIP_JOIN_MS = 5000, /* limit from hello to JOIN or SUMMON; then the seat is freed */
 };
 
 enum membership_type {
-    /* From a member; SUMMON is answered by END. */
-    MEMBERSHIP_JOIN = CONTROL_MEMBERS, /* wants to take part; text: the job's options */
-    MEMBERSHIP_SUMMON,                 /* from the first server: you are server `index` of my job */
-    MEMBERSHIP_READY,                  /* its generation is over for it; waits for the next */
-    MEMBERSHIP_LEAVE,                  /* its generation is over for it; takes part no more */
-    MEMBERSHIP_DONE,                   /* training has ended */
-    MEMBERSHIP_ABORT,                  /* the job cannot continue: the text has the reason */
+    /* From a member. The answer to SUMMON is END. */
+    MEMBERSHIP_JOIN = CONTROL_MEMBERS, /* wants to join; text: the job's options */
+    MEMBERSHIP_SUMMON, /* from the first server: the receiver is server `index` of its job */
+    MEMBERSHIP_READY,  /* has left its generation; waits for the next */
+    MEMBERSHIP_LEAVE,  /* has left its generation and the job */
+    MEMBERSHIP_DONE,   /* training has ended */
+    MEMBERSHIP_ABORT,  /* the job cannot continue: the text has the reason */
     /* From the coordinator. */
-    MEMBERSHIP_GENERATION, /* begins: `index` is the rank */
-    MEMBERSHIP_CHANGE,     /* somebody waits for the end of this generation, at `step` */
-    MEMBERSHIP_OVER,       /* this generation cannot go on: text says why */
-    MEMBERSHIP_NOTE,       /* text: what it waits for */
-    MEMBERSHIP_END,        /* of the job, or of this member's part in it: `status`, text says why */
+    MEMBERSHIP_GENERATION, /* a generation begins: `index` is the rank */
+    MEMBERSHIP_CHANGE,     /* a newcomer waits: end this generation at `step` */
+    MEMBERSHIP_OVER,       /* this generation cannot continue; text: the reason */
+    MEMBERSHIP_NOTE,       /* text: what the coordinator waits for */
+    MEMBERSHIP_END,        /* the job, or this member's part in it, ends; `status`, text: reason */
     /* From both. */
     MEMBERSHIP_BEAT,
 };
 
 /*
- * What becomes of a member when it says something, by the state that the coordinator knows it in
- * (enum seat_state). RUNNING (earlier): what it says is of an earlier generation; it was sent
- * before this one was heard of.
+ * The effect of a member's message, by the state that the coordinator has for the member (enum
+ * seat_state). RUNNING (earlier): the message belongs to an earlier generation, because the member
+ * sent it before it knew of this one.
  *
  *     says    NEW (2)        WAITING  RUNNING                        (earlier)     DONE
  *     JOIN    WAITING (1)    lost     lost                           lost          lost
@@ -156,46 +158,48 @@ enum membership_type {
  *
  * (1) or refused by END, and gone.
  * (2) A connection gets a seat only if its hello has the job's token and a seat is free. It loses
- * the seat after MEMBERSHIP_JOIN_MS without JOIN or SUMMON. END says why in all these cases.
- * OVER goes to all who are RUNNING; who does not come out then,
- * while others do, is lost. Lost: gone; if it was RUNNING, OVER; if it was a server, END to all.
+ * the seat after MEMBERSHIP_JOIN_MS without JOIN or SUMMON. END has the reason in all these cases.
+ * OVER goes to all RUNNING members. A member that does not leave the generation, although others
+ * do, is lost. Lost means gone. If the lost member was RUNNING, OVER follows; if it was a server,
+ * END to all.
  *
- * When no member is RUNNING any more, the coordinator sends:
+ * When no member is RUNNING, the coordinator sends:
  *   END         if a worker is DONE or no member has the weights
  *   GENERATION  else, to the members that take part, and CHANGE for each newcomer that still waits
  *   NOTE        else: which members are missing
- * A member obeys GENERATION, NOTE and END at any time, CHANGE and OVER in their generation alone.
+ * A member obeys GENERATION, NOTE and END at any time, but CHANGE and OVER only in their
+ * generation.
  */
 struct membership_frame {
-    struct control_head head;  /* with the generation (0: none yet), and the status of END */
+    struct control_head head;  /* has the generation (0: none yet) and the status of END */
     int32_t role, index;       /* enum member_role, a server's number; a rank */
     int32_t workers, servers;  /* GENERATION */
-    uint32_t port, unused;     /* where rank 0 listens, at `address` */
-    unsigned char address[16]; /* as address_pack writes it */
+    uint32_t port, unused;     /* port at which rank 0 listens, at `address` */
+    unsigned char address[16]; /* written by address_pack */
     struct member_place place; /* JOIN, CHANGE: its step is that of the change */
 };
 
-/* What is read of a connection. */
+/* The input of a connection. */
 struct membership_reader {
-    size_t have; /* bytes of `frame`, then of `text` */
+    size_t have; /* bytes read, of `frame`, then of `text` */
     struct membership_frame frame;
     char text[MEMBERSHIP_TEXT_BYTES + 1];
 };
 
-/* Sends `frame` with its text, which may be NULL. One thread at a time. 0 or an errno value. After
- * an error the connection closes for both ends once they have read what came before. */
+/* Sends `frame` with `text`, which may be NULL. One thread at a time. Returns 0 or an errno value.
+ * After an error the connection is shut down; both ends can still read earlier messages. */
 int membership_send(int socket, struct membership_frame frame, const char *text);
 
-/* The same of a message that says no more than this. */
+/* The same for a message that has only these fields. */
 int membership_say(int socket, enum membership_type type, uint32_t generation, enum status status,
                    const char *text);
 
-/* Does not wait. CONTROL_MESSAGE: reader->frame and reader->text, until the next call. Anything
- * else that comes is CONTROL_CLOSED. */
+/* Reads without waiting. CONTROL_MESSAGE: reader->frame and reader->text are valid until the next
+ * call. Invalid input gives CONTROL_CLOSED. */
 enum control_read membership_read(struct membership_reader *reader, int socket);
 
-/* Connects to "tcp://HOST:PORT", trying again for `timeout_ms`, and says hello with the job's
- * token. STATUS_STOPPED: *stop has become true. STATUS_TIMEOUT is logged. */
+/* Connects to "tcp://HOST:PORT", with retries for `timeout_ms`, and sends a hello with the job's
+ * token. STATUS_STOPPED: stop() returned true. STATUS_TIMEOUT is logged. */
 enum status membership_connect(const char *address, uint64_t token, int64_t timeout_ms,
                                bool (*stop)(void), int *socket);
 

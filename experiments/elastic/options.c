@@ -18,7 +18,7 @@ static void add_line(void *context, const char *name, const char *value)
     struct lines *lines = context;
     const struct config_row *row = lines->table->rows[lines->visited++];
     bool flag = row->spec.type == OPTION_FLAG;
-    bool numbers = strcmp(name, "world-size") == 0; /* generations have such */
+    bool numbers = strcmp(name, "world-size") == 0; /* each generation has its own */
     if (config_is_free(name) || numbers || !(row->runs & lines->run) || !value[0] ||
         (flag && strcmp(value, "true") != 0))
         return;
@@ -40,7 +40,8 @@ bool elastic_options_write(const struct config *config, char *text, size_t size)
     return lines.used < size;
 }
 
-/* What decides which messages a server gets. It adds on the CPU, and its host may have no GPU. */
+/* Whether an option decides which messages a server gets. --device does not: a server adds on the
+ * CPU, and its host may have no GPU. */
 static bool concerns_servers(const char *line)
 {
     static const char *const names[] = {

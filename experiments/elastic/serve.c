@@ -4,7 +4,7 @@
 #include "experiments/elastic/coordinator.h"
 #include "experiments/elastic/elastic.h"
 
-/* This server leads its own job: tells the others where. */
+/* This server leads its own job: summons the other servers. */
 static enum status lead(struct coordinator *coordinator, const struct coordinator_job *job,
                         const struct config *config)
 {
@@ -64,7 +64,7 @@ enum status elastic_serve(struct config *serve)
     memcpy(options, job.options, sizeof options);
     status = elastic_options_read(&config, serve, options);
     if (status == STATUS_OK && job.summoned) {
-        /* It joins another server's job, so it needs no coordinator. */
+        /* This server joins another server's job, so it needs no coordinator. */
         log_info("server %d of the job at %s", job.index, job.address);
         coordinator_close(&coordinator);
     } else if (status == STATUS_OK) {
@@ -72,7 +72,7 @@ enum status elastic_serve(struct config *serve)
     }
     if (status != STATUS_OK && coordinator)
         coordinator_end(coordinator, status,
-                        "the servers cannot serve this job, see what they say");
+                        "the servers cannot serve this job; read their messages");
     TRY(status);
     TRY(member_open(&generation.member,
                     &(struct member_options){.token = token,

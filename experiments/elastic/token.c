@@ -38,8 +38,8 @@ static int read_file(const char *path, char text[TEXT_BYTES])
     return length == TEXT_BYTES - 1 ? 0 : EINVAL;
 }
 
-/* Writes a new file and gives it its name at once, whole: of several processes, one is the first.
- */
+/* Writes a new file, then links it to its name in one operation. If several processes do this, the
+ * first one wins and no file is partial. */
 static int write_file(const char *path, int home)
 {
     uint64_t random[3]; /* the token and, apart from it, a name that does not tell it */

@@ -7,7 +7,7 @@
 #include "experiments/elastic/elastic.h"
 #include "experiments/train/train.h"
 
-_Static_assert(sizeof(struct position) <= MEMBER_NOTE_BYTES, "it travels as a member's note");
+_Static_assert(sizeof(struct position) <= MEMBER_NOTE_BYTES, "it is sent as a member's note");
 
 bool elastic_goes_on(enum status status)
 {
@@ -15,21 +15,21 @@ bool elastic_goes_on(enum status status)
            status == STATUS_TIMEOUT || status == STATUS_PROTOCOL;
 }
 
-/* A rank that has been lost meanwhile would be waited for. */
+/* Ends waits of set-up. Otherwise they would wait for a rank that was lost meanwhile. */
 static bool is_over(void *member)
 {
     return member_over(member);
 }
 
-/* A wait for gradients goes on for longer than the members wait for a sign of life (member.h): who
- * is silent is named first. */
+/* A wait for gradients lasts this much longer than the members' wait for a sign of life (member.h),
+ * so that the silent member is named first. */
 enum { LONGER_S = 2 };
 
 enum status elastic_generation(const struct config *job, struct generation *generation,
                                const struct member_generation *place)
 {
     enum status status = STATUS_OK;
-    struct config config = *job; /* config_resolve fills in what this world is like */
+    struct config config = *job; /* config_resolve fills in values of this world */
     struct world *world = NULL;
     config.timeout += LONGER_S;
     memcpy(&generation->start, place->note, sizeof generation->start);
@@ -54,7 +54,7 @@ out:
 
 /* -------- a worker ---------------------------------------------------------------------------- */
 
-/* An epoch has a step for so many. */
+/* The largest number of workers with which an epoch has a step. */
 static int workers_most(const struct config *config, const struct generation *g)
 {
     size_t most = g->dataset ? g->dataset->train.count / (size_t)config->batch : 0;
@@ -75,7 +75,7 @@ static struct member_place place_of(const struct config *config, const struct ge
 static void leave(struct generation *g, const struct member_place *place)
 {
     member_leave(g->member, place);
-    printf("left after step %llu; of this worker %llu images are in the weights\n",
+    printf("left after step %llu; the weights contain %llu images of this worker\n",
            (unsigned long long)g->own.step, (unsigned long long)g->own_images);
 }
 
@@ -84,7 +84,7 @@ static bool wants_to_leave(const struct generation *g)
     return stop_requested() || (g->weights && g->own.step >= g->leave_after);
 }
 
-/* From the meeting before the first generation to the end of the last one. */
+/* Runs from the meeting before the first generation to the end of the last one. */
 static enum status take_part(const struct config *config, struct generation *g)
 {
     enum status status = STATUS_OK, ended = STATUS_OK;
@@ -96,8 +96,8 @@ static enum status take_part(const struct config *config, struct generation *g)
             leave(g, &place);
         if (status != STATUS_OK)
             return status == STATUS_STOPPED ? STATUS_OK : status;
-        if (next.rank > 0) /* worker 0 says more */
-            log_info("is worker %d of %d from here on, after step %llu", next.rank, next.workers,
+        if (next.rank > 0) /* worker 0 prints more */
+            log_info("is now worker %d of %d, after step %llu", next.rank, next.workers,
                      (unsigned long long)next.step);
         ended = elastic_generation(config, g, &next);
         place = place_of(config, g, ended == STATUS_STOPPED ? STATUS_OK : ended);
@@ -110,8 +110,7 @@ static enum status take_part(const struct config *config, struct generation *g)
         if (ended == STATUS_DIVERGED)
             member_abort(g->member, ended, "training diverged; start again with a smaller --lr");
         if (ended == STATUS_WRONG)
-            member_abort(g->member, ended,
-                         "the workers' weights are not the same: the run is of no use");
+            member_abort(g->member, ended, "the workers' weights differ: discard the run");
         if (!elastic_goes_on(ended))
             return ended;
         if (wants_to_leave(g) && !member_ended(g->member)) {
@@ -134,8 +133,7 @@ enum status elastic_train(struct config *config)
     stop_init(&generation.stop, true);
     config_server(config, 0, address, sizeof address);
     if (!elastic_options_write(config, job, sizeof job))
-        TRY(FAIL(STATUS_USAGE, "--join: the names of so many servers are too long for %d bytes",
-                 JOB_BYTES));
+        TRY(FAIL(STATUS_USAGE, "--join: the list of servers is too long for %d bytes", JOB_BYTES));
     uint64_t token;
     TRY(elastic_token(config, &token));
     status = member_open(

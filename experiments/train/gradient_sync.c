@@ -89,7 +89,7 @@ void updater_close(struct updater *updater)
     *updater = (struct updater){0};
 }
 
-/* -------- set-up ----------------------------------------------------------------------------- */
+/* -------- set-up ------------------------------------------------------------------------------ */
 
 static enum status plan_buckets(struct gradient_sync *sync, const struct bucket_limits *limits)
 {
@@ -184,7 +184,7 @@ void gradient_sync_close(struct gradient_sync *sync)
     *sync = (struct gradient_sync){0};
 }
 
-/* -------- a step ----------------------------------------------------------------------------- */
+/* -------- a step ------------------------------------------------------------------------------ */
 
 void gradient_sync_begin(struct gradient_sync *sync)
 {

@@ -140,7 +140,7 @@ out:
     return status;
 }
 
-/* -------- roles ------------------------------------------------------------------------------ */
+/* -------- roles ------------------------------------------------------------------------------- */
 
 static enum status choose_roles(struct trainer *t)
 {
@@ -179,7 +179,7 @@ static enum status open_device(struct trainer *t)
     return device_open(&t->device, &device);
 }
 
-/* -------- the model -------------------------------------------------------------------------- */
+/* -------- the model --------------------------------------------------------------------------- */
 
 static enum status open_model(struct trainer *t)
 {
@@ -216,7 +216,7 @@ static enum status fill_paced_gradients(struct trainer *t)
     return device_sync(t->device);
 }
 
-/* -------- files ------------------------------------------------------------------------------ */
+/* -------- files ------------------------------------------------------------------------------- */
 
 static enum status prepare_checkpoint(struct trainer *t)
 {
@@ -234,7 +234,7 @@ out:
     return status;
 }
 
-/* -------- the whole -------------------------------------------------------------------------- */
+/* -------- the whole --------------------------------------------------------------------------- */
 
 /* Opens everything that needs no other rank. */
 static enum status open_local(struct trainer *t)

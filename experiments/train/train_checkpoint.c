@@ -79,7 +79,7 @@ float trainer_lr(const struct trainer *t)
 
 /* State other than the step: parameters on all ranks, the test. */
 
-/* -------- parameters ------------------------------------------------------------------------- */
+/* -------- parameters -------------------------------------------------------------------------- */
 
 /* Broadcasts (count) floats of device memory from worker 0. */
 static enum status share(struct trainer *t, float *data, size_t count)
@@ -123,7 +123,7 @@ out:
     return status;
 }
 
-/* -------- test ------------------------------------------------------------------------------- */
+/* -------- test -------------------------------------------------------------------------------- */
 
 /* Each worker tests a share of the test set. Paced runs have nothing to test. */
 enum status train_test(struct trainer *t, struct test_result *result)

@@ -78,7 +78,7 @@ rows_rise()
 # The images that workers say are of them in the weights.
 account()
 {
-    cat "$folder"/worker.* | sed -nE 's/.*of this worker ([0-9]+) images.*/\1/p' | awk '{ sum += $1 } END { print sum }'
+    cat "$folder"/worker.* | sed -nE 's/.*contain ([0-9]+) images of this worker.*/\1/p' | awk '{ sum += $1 } END { print sum }'
 }
 
 # steps_done N: worker 0 has done so many.
@@ -128,7 +128,7 @@ for line in 'generation 1: 3 workers, after step 0' 'generation 2: 2 workers, af
 done
 [[ $(account) == "$(column images)" ]] ||
     fail "$(column images) images were dealt, the workers count $(account): $(cat "$folder"/worker.*)"
-grep -q "in the weights are $(account) images" "$folder/serve" || fail "the server's account: $(cat "$folder/serve")"
+grep -q "the weights contain $(account) images" "$folder/serve" || fail "the server's account: $(cat "$folder/serve")"
 # 2,000 images an epoch, of which a last step of 24 that is not whole may be left out.
 images=$(column images)
 ((images <= 8000 && images > 8000 - 4 * 24)) || fail "$images images in 4 epochs of 2000"

@@ -49,7 +49,7 @@ grep -q "the server at $first, .* has not given a sign of life" "$folder/worker2
 ip netns exec "psring-$cluster-2" ip link set eth0 up
 worker host2 worker3
 within grep -q 'generation 3: 3 workers' "$folder/serve0" || fail "the third host does not join again: $(all)"
-within grep -q 'is worker 2 of 3' "$folder/worker3" || fail "the third host is not the last: $(all)"
+within grep -q 'is now worker 2 of 3' "$folder/worker3" || fail "the third host is not the last: $(all)"
 for process in $(ip netns pids "psring-$cluster-1"); do
     [[ $(tr '\0' ' ' <"/proc/$process/cmdline") != *" serve "* ]] || kill -KILL "$process"
 done

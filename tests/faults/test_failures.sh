@@ -197,4 +197,4 @@ fi
 launch "${training[@]}" --steps 100000000 --log-steps 1
 wait_for "psring train" '^epoch'
 kill -INT "$session"
-expect_end "Ctrl-C, without mpirun" 130 'goes on with --resume'
+expect_end "Ctrl-C, without mpirun" 130 'can be continued with --resume'

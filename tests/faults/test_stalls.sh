@@ -113,7 +113,7 @@ wait_for "an elastic worker stopped" 'warning: worker [01] on .* has not given a
 waits_for_server() { grep -q 'warning: nothing for .* waiting for server 0' "$folder/worker.0"; }
 within waits_for_server || fail "the other worker of an elastic job does not say what it waits for:"
 kill -CONT "${workers[1]}"
-wait_for "an elastic worker continued" 'worker [01] on .* went on after [1-9][0-9]* s'
+wait_for "an elastic worker continued" 'worker [01] on .* continued after [1-9][0-9]* s'
 for worker in 0 1; do
     wait "${workers[worker]}" || fail "worker $worker of an elastic job ended with $?: $(cat "$folder/worker.$worker")"
 done
