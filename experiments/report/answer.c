@@ -363,6 +363,123 @@ static void add_by_size(struct answer *answer, const struct results *results)
     answer->count++;
 }
 
+/* -------- in five lines ----------------------------------------------------------------------- */
+
+/* What a column took; NULL: not measured, or without a time. */
+static const struct point *focus_point(const struct results *results, enum column column,
+                                       int workers)
+{
+    const struct point *point =
+        results_column(results, column, workers, results_focus(results, workers));
+    return point && judge_has_time(point->time.state) ? point : NULL;
+}
+
+/* The fastest column of those that need no machine but the workers', if its lead over the ring has
+ * a verdict. Otherwise the ring. Adds the columns without a measured difference to `alike`. */
+static enum column find_winner(const struct results *results, int workers, struct line *alike)
+{
+    static const enum column inside[] = {COLUMN_RHD, COLUMN_INW, COLUMN_IN1};
+    const struct point *ring = focus_point(results, COLUMN_RING, workers), *best = ring;
+    enum column winner = COLUMN_RING;
+    for (size_t c = 0; c < sizeof inside / sizeof *inside; c++) {
+        const struct point *point = focus_point(results, inside[c], workers);
+        if (!point)
+            continue;
+        struct comparison found = starts_compare(&point->time, &ring->time);
+        if (found.verdict == VERDICT_FASTER && point->time.median_us < best->time.median_us) {
+            best = point;
+            winner = inside[c];
+        } else if (found.verdict == VERDICT_SAME) {
+            line_add(alike, "%s", alike->used > 0 ? "; " : "");
+            add_name(alike, results, inside[c], point->workers, point->bytes);
+        }
+    }
+    return winner;
+}
+
+static void add_ratio(struct line *line, const struct point *point, const struct point *winner)
+{
+    bool same = starts_compare(&point->time, &winner->time).verdict == VERDICT_SAME;
+    line_add(line, "%s%s", text_verdict(point, winner, 2).text, same ? "" : " times its time");
+}
+
+static void add_change(struct line *line, const struct results *results, int workers,
+                       const struct point *winner)
+{
+    static const enum column outside[] = {COLUMN_PSW, COLUMN_MIXED};
+    const int by_size = workers_by_size(results, COLUMN_PS1);
+    char text[ANSWER_TEXT];
+    struct line sizes = line_in(text, sizeof text);
+    bool measured = false;
+    for (size_t c = 0; c < sizeof outside / sizeof *outside; c++) {
+        const struct point *point = focus_point(results, outside[c], workers);
+        if (!point)
+            continue;
+        line_add(line, "%s", measured ? ". " : "");
+        measured = true;
+        add_name(line, results, outside[c], point->workers, point->bytes);
+        line_add(line, ": ");
+        add_ratio(line, point, winner);
+    }
+    if (!measured)
+        line_add(line, "Further machines as servers were not measured");
+    if (by_size > 0 && add_sizes(&sizes, results, COLUMN_PS1, by_size, VERDICT_FASTER, "") > 0)
+        line_add(line, ". One server is faster than the ring at %s", text);
+    line_add(line, ".");
+}
+
+/* With the most workers with which the ring and one server were both measured well. */
+static void add_brief(struct answer *answer, const struct results *results)
+{
+    char alike_text[ANSWER_TEXT] = "";
+    struct line alike = line_in(alike_text, sizeof alike_text), line[ANSWER_BRIEF_LINES];
+    int workers = most_workers(results, COLUMN_PS1, true, true);
+    if (workers == 0)
+        workers = results->workers[results->worker_count - 1];
+    const struct point *ring = focus_point(results, COLUMN_RING, workers);
+    const struct point *server = focus_point(results, COLUMN_PS1, workers);
+    if (!ring)
+        return;
+    for (int i = 0; i < ANSWER_BRIEF_LINES; i++)
+        line[i] = line_in(answer->brief[i], sizeof answer->brief[i]);
+    const enum column column = find_winner(results, workers, &alike);
+    const struct point *winner = focus_point(results, column, workers);
+    struct comparison lead = {.verdict = VERDICT_NONE, .why = "one server was not measured"};
+    if (server)
+        lead = starts_compare(&server->time, &winner->time);
+    const bool judged = lead.verdict != VERDICT_NONE;
+    line_add(&line[0], "Winner:       %s", judged ? "" : "no verdict. ");
+    add_name(&line[0], results, column, winner->workers, winner->bytes);
+    line_add(&line[0], ", %s (%s, %s, no further machine).", text_point(winner).text,
+             text_counted(winner->workers, "worker").text, text_size((double)winner->bytes).text);
+    if (*alike_text)
+        line_add(&line[0], " No difference: %s.", alike_text);
+    line_add(&line[1], "By how much:  ");
+    if (server) {
+        add_name(&line[1], results, COLUMN_PS1, server->workers, server->bytes);
+        line_add(&line[1], ": ");
+        add_ratio(&line[1], server, winner);
+    } else
+        line_add(&line[1], "One parameter server was not measured");
+    line_add(&line[1], ".");
+    line_add(&line[2], "By theory:    ");
+    if (server && isfinite(server->theory_us / winner->theory_us))
+        line_add(&line[2], "%s times. ", text_ratio(server->theory_us, winner->theory_us).text);
+    else
+        line_add(&line[2], "unknown. ");
+    if (!isnan(winner->efficiency))
+        line_add(&line[2], "The winner reaches %.1f%% of what the workers' links allow.",
+                 100 * winner->efficiency);
+    line_add(&line[3], "Confidence:   ");
+    if (judged)
+        line_add(&line[3], "95%%, over %s. Brackets hold the intervals of ratios.",
+                 text_counted(winner->time.starts, "start").text);
+    else
+        line_add(&line[3], "none: %s.", lead.why);
+    line_add(&line[4], "Changed by:   ");
+    add_change(&line[4], results, workers, winner);
+}
+
 /* -------- the whole --------------------------------------------------------------------------- */
 
 static void add_lead(struct answer *answer, const struct results *results)
@@ -407,6 +524,7 @@ void answer_make(struct answer *answer, const struct run *run)
     add_lead(answer, &run->results);
     if (!*answer->lead)
         return;
+    add_brief(answer, &run->results);
     for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
         add_claim(answer, run, columns[c]);
     add_by_size(answer, &run->results);

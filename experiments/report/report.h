@@ -52,9 +52,12 @@ struct text text_verdict(const struct point *above, const struct point *below, i
 /* The answer of a run: sentences with verdicts on whether the ring or a parameter server is faster.
  */
 
-enum { ANSWER_CLAIMS_MOST = 16, ANSWER_TEXT = 640 };
+enum { ANSWER_CLAIMS_MOST = 16, ANSWER_TEXT = 640, ANSWER_BRIEF_LINES = 5 };
 
 struct answer {
+    /* The winner without further machines, its lead, theory, the confidence, and what would change
+     * the winner. "": no ring was measured, or links had no limit. */
+    char brief[ANSWER_BRIEF_LINES][ANSWER_TEXT];
     char lead[ANSWER_TEXT]; /* the measured case and the ring's time; "": no answer */
     struct claim {
         char text[ANSWER_TEXT];

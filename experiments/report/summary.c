@@ -463,6 +463,8 @@ void summary_print(const struct run *run, FILE *out)
         struct answer answer;
         answer_make(&answer, run);
         fprintf(out, "psring: parameter server against ring all-reduce\n");
+        for (int i = 0; i < ANSWER_BRIEF_LINES && *answer.brief[i]; i++)
+            fprintf(out, "  %s\n", answer.brief[i]);
         summary_print_head(run, out);
         if (*answer.lead) {
             fprintf(out, "\nThe answer\n\n");

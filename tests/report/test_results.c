@@ -276,6 +276,13 @@ Test(results, the_answer_names_differences_and_their_intervals)
     add_twice(ROW(.us = 99000, .backend = "mpi", .transport = "none", .algorithm = "segmented"));
     const char *text = summary();
     says(text, "The ring took 80.1 ms (95% interval 79.2 ms-81.0 ms, 2 starts), 74.9% of the best");
+    says(text, "  Winner:       The ring, 80.1 ms (4 workers, 4.8 MB, no further machine). No "
+               "difference: One server in every worker");
+    says(text, "  By how much:  One parameter server on its own machine: 3.00 (2.93 to 3.07) times "
+               "its time.\n  By theory:    2.67 times. The winner reaches 74.9%");
+    says(text, "  Confidence:   95%, over 2 starts");
+    says(text, "  Changed by:   As many servers as workers, on 4 further machines: 0.65 (0.64 to "
+               "0.66) times its time.");
     says(text,
          "own machine: slower than the ring, 3.00 (2.93 to 3.07) times its time; theory: 2.67.");
     says(text, "on 4 further machines: faster than the ring, 0.65 (0.64 to 0.66) times its time");
@@ -295,6 +302,8 @@ Test(results, one_start_draws_no_verdict)
     add(ROW(.us = 240000, .backend = "ps", .placement = "dedicated", .servers = 1));
     const char *text = summary();
     says(text, "own machine: 3.00 times the ring's time, without a verdict (only one start)");
+    says(text, "  Winner:       no verdict. The ring, 80.0 ms");
+    says(text, "  Confidence:   none: only one start.");
     is_silent(text, "slower than the ring");
 }
 
@@ -324,6 +333,7 @@ Test(results, sizes_that_were_compared_are_named)
          "One server compared with the ring, by size, 4 workers: faster at 4.1 kB (0.44 times), "
          "16.4 kB (0.50 times); no difference at 4 B; slower at 65.5 kB (3.00 times). No "
          "other size was compared.");
+    says(text, "One server is faster than the ring at 4.1 kB (0.44 times), 16.4 kB (0.50 times).");
     is_silent(text, "nowhere");
 }
 
