@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains keras-cnn on MNIST by the recipes of psring train --recipe list, as models/measured.md has it: by the ring, by
+# Trains keras-cnn on MNIST by the recipes of psring train --recipe list, as models/measured.csv has it: by the ring, by
 # a parameter server and by one process that plays all workers, and says what each reached.
 set -euo pipefail
 export LC_ALL=C # a point in numbers, whatever the user's language

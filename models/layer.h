@@ -77,7 +77,7 @@ struct layer_pass {
     const float *x;              /* (batch, in) */
     float *y;                    /* (batch, out): written by forward, read by backward */
     float *dy;                   /* backward: gradient by y, may be destroyed */
-    float *dx;                   /* backward: gradient by x, overwritten; NULL: not wanted */
+    float *dx;                   /* backward: gradient by x, overwritten; NULL: none */
     struct layer_ranges *ranges; /* NULL: the caller needs no notification of parts */
 };
 

@@ -57,9 +57,9 @@ bool async_may_answer(const struct async_rules *rules, const uint64_t *clocks, i
 
 /*
  * The worker's next step. Without a delay it is `next`; the first worker is at step `first`. All
- * workers meet at `end`: if another worker is there, this worker jumps there. Without late_steps
- * the result is always `next`, as in Ho et al. 2013. No worker then skips steps, and the first ones
- * wait.
+ * workers meet at `end`: if another worker is there, this worker jumps there. Staleness bounds
+ * still hold, because a skipped step has no update. Without late_steps the result is always `next`,
+ * as in Ho et al. 2013. No worker then skips steps, and the first ones wait.
  */
 uint64_t async_next_step(const struct consistency *consistency, uint64_t next, uint64_t first,
                          uint64_t end);
@@ -80,7 +80,8 @@ struct async_steps {
     uint16_t ahead_least, ahead_most;
 };
 
-/* The worker continues with `step`. All workers meet again at `end`. */
+/* The worker continues with `step`. All workers meet again at `end`. The first ones wait there for
+ * at most one step of the slowest, if late workers skip steps. */
 void async_steps_begin(struct async_steps *steps, uint64_t step, uint64_t end);
 
 /* Records the answer to a push. */

@@ -44,7 +44,8 @@ struct ps_load {
     double share;   /* the largest shard */
 };
 
-/* Shares of M: of a server in a worker's process, and of a spare server; 0: no such server. */
+/* Shares of M: `beside` of a server in a worker's process, `spare` of a spare server. 0 if there is
+ * no such server. */
 struct ps_shares {
     double beside, spare;
 };

@@ -262,8 +262,8 @@ out:
  * After the last step all workers have [0123]. The partners are those of halving, in the same
  * order, so the same tree makes every sum. Both partners add the same two values, and a + b is b +
  * a, so all workers end with the bits of halving. Compressed vectors would not: each worker would
- * add a rounded contribution to its own unrounded one. Compressed vectors therefore use halving. So
- * do reductions that do not commute to the bit.
+ * add a rounded contribution to its own unrounded one. Halving therefore takes compressed vectors,
+ * and reductions that do not commute to the bit.
  *
  * Bytes: lg N M, sent and received, in lg N messages. With two workers that is M, as in every
  * algorithm.

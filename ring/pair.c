@@ -3,14 +3,16 @@
  * forward the half that it received. Each element would be read and written twice, in two passes
  * over a vector that fits in no cache. The same bytes (2(N-1)/N M is M) can move in a better order:
  *
- * - A short vector is swapped whole. Each worker sends all of it, in pieces, and adds what arrives.
- *   This takes one step, and no message waits for another one.
- * - A long vector is processed slice by slice. A worker adds up one half of each slice and sends
- *   the sum back, as in the ring. The slice is still in the cache at that time.
+ * - A short vector (up to PAIR_WHOLE pieces of 384 KB, 3 MB) is swapped whole. Each worker sends
+ *   all of it, in pieces, and adds what arrives. This takes one step, with twice the additions, and
+ *   no message waits for another one.
+ * - A long vector is processed slice by slice. A slice is two pieces. A worker adds up one half of
+ *   each slice and sends the sum back, as in the ring. The slice is still in the cache at that
+ *   time.
  *
  * Both orders give the bits of the ring, because a + b is b + a. Compressed vectors would not: each
- * worker would add a rounded contribution to its own unrounded one. Compressed vectors therefore
- * use the ring. So do reductions that do not commute to the bit.
+ * worker would add a rounded contribution to its own unrounded one. The ring therefore takes
+ * compressed vectors, and reductions that do not commute to the bit.
  */
 #include "ring/ring.h"
 

@@ -93,7 +93,7 @@ extern const struct cost_formula ring_cost;
 struct cost_traffic ring_cost_reduce_scatter(const struct cost_shape *shape, int rank);
 struct cost_traffic ring_cost_all_gather(const struct cost_shape *shape, int rank);
 
-/* The time of any ring in which every worker has its own link. Where workers share a host's link,
+/* The time of any ring in which every worker has its own link. For workers that share a host's link
  * use ring_cost's time: that of the link that most workers send over. */
 double ring_cost_time_s(const struct cost_shape *shape, const struct cost_link *link);
 

@@ -321,7 +321,7 @@ static bool try_for_a_while(const struct shared *shared, _Atomic uint32_t *told,
     return has_told(told, operation);
 }
 
-/* Sleeps until *told differs from `seen`, something else wakes us, or `most_ns` has passed. */
+/* Sleeps until *told differs from `seen`, another event wakes us, or `most_ns` has passed. */
 static void sleep_on(_Atomic uint32_t *told, uint32_t seen, int64_t most_ns)
 {
     const struct timespec most = {.tv_sec = most_ns / NS_PER_S, .tv_nsec = most_ns % NS_PER_S};

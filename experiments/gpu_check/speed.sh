@@ -6,7 +6,7 @@ SPEED_S=55 # a further turn begins if it ends before that, should it take as lon
 STEP=(--model keras-cnn --batch 128)
 
 # The peaks of $gpu: $fp32, $tf32 (FLOP/s), $bandwidth (bytes/s). They are NVIDIA's, of its data sheets: TF32
-# without sparsity. See models/measured.md.
+# without sparsity. See models/measured.csv.
 peaks()
 {
     case $gpu in
