@@ -325,8 +325,9 @@ static enum status read_tables(struct run *run)
     if ((run->has_consistency = there(consistency)))
         TRY(consistency_read(&run->consistency, consistency));
     if (!run->has_results && !run->has_trainings && !run->has_consistency) {
-        log_error("%s: has no bench.csv, train.csv or consistency.csv, which a run leaves there",
-                  run->dir);
+        log_error(
+            "%s: has no bench.csv, train.csv or consistency.csv; expected the folder of a run",
+            run->dir);
         status = STATUS_INPUT;
     }
 out:

@@ -1,5 +1,5 @@
-/* What --backend auto chooses, where the times follow from a few constants: a = 0.1 ms a step, B =
- * 20 MB/s a link and, where it is said, 10 us of a processor a message. */
+/* The choices of --backend auto for models with few constants: a = 0.1 ms a step, B = 20 MB/s a
+ * link, and in some tests 10 us of a processor per message. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static struct predict_model model_of(const char *transport, double latency_s, do
     return model;
 }
 
-/* Of four workers, whose servers can be inside them, over whatever is fitted. */
+/* A job of four workers, which can contain servers, over any fitted transport. */
 static const struct auto_job four = {.workers = 4,
                                      .placements = 1u << PLACEMENT_COLOCATED,
                                      .network = "net",
@@ -46,7 +46,7 @@ static struct auto_choice choice_of(const struct auto_job *job, double message_s
                                    model_of("tcp", a, message_s)};
     const struct predict_models models = {.models = list, .count = 2};
     cr_assert(auto_choose_way(&models, job, &choice) == STATUS_OK);
-    static struct predict_model kept[2]; /* what the choice borrows */
+    static struct predict_model kept[2]; /* the choice borrows it */
     size_t which = (size_t)(choice.best.model - list);
     memcpy(kept, list, sizeof list);
     choice.best.model = &kept[which];
@@ -59,8 +59,9 @@ static void expect_seconds(const struct auto_way *way, double seconds)
                        way->way.backend, way->seconds.seconds, seconds);
 }
 
-/* lg W steps that carry all of it, and two messages: rhd's doubling. Four servers: two steps with
- * three quarters of it twice. Without the messages the servers' steps count alone. */
+/* rhd doubles here: lg W steps that carry the whole vector, and two messages. Four servers need two
+ * steps with three quarters of the vector each way. Without a cost per message only the steps
+ * count, so servers win. */
 Test(auto, short_vectors_by_steps_and_messages)
 {
     struct auto_job job = four;
@@ -77,7 +78,7 @@ Test(auto, short_vectors_by_steps_and_messages)
     cr_expect(!choice.alone.model);
 }
 
-/* All carry 2(W-1)/W M; the ring has the fewest messages. */
+/* All ways carry 2(W-1)/W M; the ring has the fewest messages. */
 Test(auto, long_vectors_by_the_ring)
 {
     struct auto_job job = four;
@@ -89,9 +90,9 @@ Test(auto, long_vectors_by_the_ring)
     cr_expect(choice.next.seconds.seconds >= choice.best.seconds.seconds);
 }
 
-/* K dedicated servers take 8/K (1 + 1/chunks) M/B, the ring 1.75: from five on they can be faster;
- * of as many servers on machines that exist anyway, one inside each worker, too, is better still:
- * 2n(n-1)/(n^2 + kn - 2k). */
+/* K dedicated servers take 8/K (1 + 1/chunks) M/B, the ring 1.75 M/B. From five servers on they can
+ * be faster. If the spare machines exist anyway, one more server inside each worker is better
+ * still: 2n(n-1)/(n^2 + kn - 2k). */
 Test(auto, spare_servers_win_past_half_the_workers)
 {
     struct auto_job job = four;
@@ -113,12 +114,12 @@ Test(auto, spare_servers_win_past_half_the_workers)
     struct auto_choice choice = choice_of(&job, 0);
     cr_expect(choice.best.way.placement == PLACEMENT_MIXED && choice.best.way.servers == 4);
     double apart = choice.best.seconds.seconds / (2 * a + 112.0 / 88 * 4 * LONG * b);
-    cr_expect(apart >= 1 && apart < 1.02, "%g", apart); /* the first chunk is not answered yet */
+    cr_expect(apart >= 1 && apart < 1.02, "%g", apart); /* the first chunk has no answer yet */
     cr_expect(choice.best.seconds.seconds < choice.alone.seconds.seconds);
 }
 
-/* Two hosts with four workers each, in turn: four of the ring's streams share a link, 4 x 1.75 M,
- * of which hierarchical sends M. One a host: it is the ring. */
+/* Two hosts with four workers each, round robin. Four streams of the ring share a link, 4 x 1.75 M;
+ * hierarchical sends M. With one worker per host hierarchical is the ring. */
 Test(auto, slots_of_hosts_are_averaged_first)
 {
     static const int hosts[] = {0, 1, 0, 1, 0, 1, 0, 1};
@@ -139,10 +140,10 @@ Test(auto, only_what_can_be)
     job.count = LONG;
     job.transports = 1u << TRANSPORT_ZMQ;
     cr_expect(choice_of(&job, 0).best.transport == TRANSPORT_ZMQ);
-    job.transports = 1u << TRANSPORT_MPI; /* of which nothing is known */
+    job.transports = 1u << TRANSPORT_MPI; /* not fitted */
     struct auto_choice choice = choice_of(&job, 0);
     cr_expect(choice.best.transport == TRANSPORT_MPI && choice.stands_in);
-    job.ordered = true; /* as rhd does not add */
+    job.ordered = true; /* rhd does not keep the order */
     job.count = SHORT;
     choice = choice_of(&job, 1e-5);
     cr_expect_str_neq(choice.best.way.backend, "rhd");
@@ -156,7 +157,7 @@ Test(auto, only_what_can_be)
     cr_expect(strcmp(ps->way.backend, "ps") != 0 || ps->way.servers == 2);
 }
 
-/* Links ten times as fast. */
+/* Links that are ten times as fast. */
 Test(auto, at_the_rate_of_the_run)
 {
     struct auto_job job = four;
@@ -169,7 +170,8 @@ Test(auto, at_the_rate_of_the_run)
     expect_seconds(&choice.best, 2 * a + 1.5 * 4 * LONG * b);
 }
 
-/* Of a step that computes for long, all but the last bucket can hide; in one bucket nothing can. */
+/* In a step that computes long enough, all buckets but the last can hide. A single bucket cannot
+ * hide. */
 Test(auto, buckets_hide_behind_computing)
 {
     const double bytes = 4799528;
@@ -211,7 +213,8 @@ Test(auto, refuses_a_network_that_was_not_fitted)
     struct auto_job job = four;
     struct auto_choice choice;
     struct predict_model list[] = {model_of("tcp", a, 0), model_of("mpi-ring", a, 0)};
-    snprintf(list[1].network, sizeof list[1].network, "elsewhere"); /* MPI_Allreduce's is none */
+    snprintf(list[1].network, sizeof list[1].network,
+             "elsewhere"); /* a model of MPI_Allreduce is no transport */
     const struct predict_models models = {.models = list, .count = 2};
     job.network = "elsewhere";
     assert_refused(auto_choose_way(&models, &job, &choice), STATUS_USAGE,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_auto_command.sh: what psring bench and train choose with --backend auto, that all ranks choose
-# alike, and what they refuse.
+# test_auto_command.sh: psring bench and train with --backend auto print and use their choice, on all ranks alike, and
+# refuse bad options.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
@@ -8,7 +8,7 @@ set -euo pipefail
 . "$lib/ranks_lib.sh"
 cd "$folder"
 
-# Rows of a network of 20 MB/s and 0.1 ms a step: the ring's 2(W-1) steps, and the two of as many servers as workers.
+# Rows of a network of 20 MB/s and 0.1 ms a step: the ring with 2(W-1) steps, and as many servers as workers with two.
 {
     echo backend,transport,network,workers,servers,placement,bytes,time_us_median,nominal_link_bytes_per_s
     for workers in 4 5 6 7 8; do
@@ -26,11 +26,11 @@ auto=(--backend auto --cost-model model.json --network net)
 run() # RANKS COMMAND... [: -n RANKS COMMAND...]
 {
     local starter=ranks.sh
-    [[ " $* " != *' : '* ]] || starter=mpirun.sh # which alone starts two commands
+    [[ " $* " != *' : '* ]] || starter=mpirun.sh # only mpirun.sh starts two commands
     "$lib/$starter" "$@" >out 2>err || fail "$*: $(cat out err)"
 }
 
-# Two sizes: a line each, and a row each of what was chosen.
+# Two sizes: each has a line, and a row with the choice.
 run 4 "$psring" bench "${auto[@]}" --sizes 64,4194304 -n 2 -w 1 --probe off --csv rows.csv
 (($(grep -c '^# auto: [0-9]* bytes: .* over tcp, predicted to take .*; based on 40 rows over net and tcp' out) == 2)) ||
     fail "two sizes: $(grep auto out)"
@@ -38,22 +38,22 @@ mapfile -t said < <(sed -n 's/^# auto: \([0-9]*\) bytes: \([a-z]*\).* over \([a-
 mapfile -t rows < <(awk -F, 'NR > 1 { print $1 "," $2 "," $8 }' rows.csv)
 [[ ${said[*]} == "${rows[*]}" && ${#rows[@]} == 2 ]] || fail "chosen: ${said[*]}; measured: ${rows[*]}"
 
-# How right such choices were, if rows were held out.
+# The error of such choices, if rows were held out.
 (($(grep -c '^# auto: .*no held-out cases' out) == 1)) || fail "nothing was held out: $(grep auto out)"
 sed 's/"cases":[^,]*/"cases": 12/; s/"slower_mean":[^,]*/"slower_mean": 0.0131/; s/"slower_worst":[^,]*/"slower_worst": 0.2/' model.json >told.json
 run 2 "$psring" bench --backend auto --cost-model told.json --network net --sizes 64,4096 -n 2 -w 1 --probe off
 (($(grep -c '^# auto: in 12 cases held out of the fit its choices were 1.3% slower .* at worst 20.0%$' out) == 1)) ||
     fail "12 cases were held out: $(grep auto out)"
 
-# Ranks for servers have servers.
+# Ranks reserved for servers run servers.
 run 4 "$psring" bench "${auto[@]}" --servers 2 --placement dedicated --sizes 4096 -n 2 -w 1 --probe off --csv servers.csv
 [[ $(awk -F, 'NR > 1 { print $1, $2, $5, $6, $7 }' servers.csv) == "ps tcp 2 2 dedicated" ]] || fail "servers: $(tail -n 1 servers.csv)"
 
-# The file is rank 0's: others may have none.
+# Only rank 0 needs the file.
 run 1 "$psring" bench "${auto[@]}" --sizes 4096 -n 2 -w 1 --probe off : \
     -n 2 "$psring" bench --backend auto --cost-model nowhere.json --network net --sizes 4096 -n 2 -w 1 --probe off
 
-# Training: with the size of buckets where it is known how long computing takes.
+# Training: the choice includes the bucket size if the computation time is known.
 run 4 "$psring" train "${auto[@]}" --compute paced:20 --steps 3 --metrics train.csv
 grep -q '^auto: .* over tcp in .*, predicted to take .* ms a step \[' out || fail "paced: $(cat out)"
 chosen=$(sed -n 's/^auto: \([a-z]*\).* over \([a-z]*\) in .*, predicted.*/\1,\2/p' out)
@@ -63,7 +63,7 @@ mkdir data
 run 2 "$psring" train "${auto[@]}" --data data --steps 2 --model mlp
 grep -q '^auto: .* ms a step (communication only) \[.*; outside of what was fitted: below the fewest workers fitted (4)' out || fail "two workers: $(cat out)"
 
-# Without MPI nothing can go over it, fitted or not.
+# Without MPI no choice uses it, even if it is the only fitted transport.
 sed 's/"tcp"/"mpi"/' model.json >mpi.json
 ranks 3 bench --backend auto --cost-model mpi.json --network net --sizes 4096 -n 2 -w 1 --probe off || fail "by rendezvous: $(cat rank.0)"
 grep -q '^# auto: 4096 bytes: .* over tcp, .* over net and mpi, the nearest model for tcp, which has no fitted rows' rank.0 ||
@@ -72,7 +72,7 @@ grep -q '^# auto: 4096 bytes: .* over tcp, .* over net and mpi, the nearest mode
 "$psring" bench "${auto[@]}" --sizes 64 -n 2 >out || fail "one rank: $(cat out)"
 grep -q '^# auto: one worker, which has nothing to average' out || fail "one rank: $(cat out)"
 
-# refused WORDS OPTION...: on all ranks, with 2, and one of them says why.
+# refused WORDS OPTION...: all ranks exit with 2, and one prints the reason.
 refused()
 {
     local status=0 words=$1

@@ -1,5 +1,5 @@
-/* psring predict --fit: constants that made synthetic measurements come back, intervals hold what
- * they promise, and what is no bench.csv or model.json is refused in one line. */
+/* psring predict --fit: the fit finds the constants of synthetic measurements, intervals have their
+ * coverage, and a bad bench.csv or model.json is refused with one line. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -59,12 +59,12 @@ Test(fit, gives_constants_back)
     predict_rows_free(&sweep.rows);
 }
 
-/* Of rows that links limited, times hardly tell what the cores had to do: how long they were busy
- * does. */
+/* In rows that links limited, times hardly depend on the work of the cores. The busy time of the
+ * cores shows it. */
 Test(fit, takes_the_cores_from_how_long_they_were_busy)
 {
     const double noise = 0.02;
-    double off[2]; /* of what the cores take in the rows that they would limit */
+    double off[2]; /* relative error of the processor time in rows that the cores would limit */
     for (int known = 0; known < 2; known++) {
         struct sweep sweep;
         struct predict_models models;
@@ -101,7 +101,7 @@ Test(fit, takes_the_cores_from_how_long_they_were_busy)
     cr_expect(off[1] < 0.03 && off[1] < off[0] / 2, "%g, from times alone %g", off[1], off[0]);
 }
 
-/* What a burst saves is found also where links had hardly rested before some rows. */
+/* The burst is found even if links were hardly idle before some rows. */
 Test(fit, gives_a_burst_back_that_was_cut)
 {
     struct sweep sweep;
@@ -119,7 +119,7 @@ Test(fit, gives_a_burst_back_that_was_cut)
     predict_rows_free(&sweep.rows);
 }
 
-/* With noise, the interval of each constant holds the truth in most of the sweeps. */
+/* With noise, the interval of each constant contains the truth in most sweeps. */
 Test(fit, intervals_hold_constants)
 {
     enum { SWEEPS = 6 };
@@ -150,7 +150,7 @@ Test(fit, intervals_hold_constants)
     cr_expect(held >= 40, "%d of %d intervals hold the truth", held, SWEEPS * PREDICT_TERMS);
 }
 
-/* Of the rows that were not fitted, 90 to 99% lie in their 95% interval. */
+/* 90 to 99% of the rows that were not fitted lie in their 95% interval. */
 Test(fit, coverage_holds)
 {
     enum { SWEEPS = 4 };
@@ -172,7 +172,7 @@ Test(fit, coverage_holds)
     cr_expect(share >= 0.9 && share <= 0.99, "%zu of %zu within", within, rows);
 }
 
-/* The ceil(0.95 (n + 1))-th smallest of n errors; too few have none. */
+/* The ceil(0.95 (n + 1))-th smallest of n errors; none for too few errors. */
 Test(fit, the_conformal_error_is_one_of_the_errors)
 {
     cr_expect_eq(predict_conformal_rank(0), 0);
@@ -184,7 +184,7 @@ Test(fit, the_conformal_error_is_one_of_the_errors)
     cr_expect_eq(predict_conformal_rank(100), 96);
     cr_expect_eq(predict_conformal_rank(1024), 974);
 
-    /* A time of 1 s whatever is sent, and errors of 1, 2, 3 ... hundredths. */
+    /* A time of 1 s for every message, and errors of 1, 2, 3 ... hundredths. */
     struct predict_error errors[39];
     const struct predict_terms terms = {.of = {[TERM_LATENCY] = 1}};
     struct predict_fit fit = {.constants = {.of = {[TERM_LATENCY] = 1}}, .errors = errors};
@@ -255,7 +255,7 @@ Test(fit, model_file_keeps_predictions)
     predict_rows_free(&sweep.rows);
 }
 
-/* A transport of few rows has the links of the others of its network. */
+/* A transport with few rows uses the links of the other transports of its network. */
 Test(fit, few_rows_are_helped)
 {
     struct sweep sweep;
@@ -276,10 +276,11 @@ Test(fit, few_rows_are_helped)
     predict_rows_free(&sweep.rows);
 }
 
-/* Except in what its messages cost the cores, where its own rows say how long these were busy. */
+/* Exception: its own rows know how long the cores were busy, so they determine the cost of its
+ * messages. */
 Test(fit, own_cores_are_not_others)
 {
-    const double times = 8; /* what a message of the transport of few rows costs more */
+    const double times = 8; /* how much more its messages cost the cores */
     struct sweep sweep;
     struct predict_models models;
     make_sweep(&sweep, 0.01, 9);
@@ -306,8 +307,8 @@ Test(fit, own_cores_are_not_others)
     predict_rows_free(&sweep.rows);
 }
 
-/* Of each of two transports a row less than a fit needs: the other's are too few to help, and its
- * own count once only. */
+/* Two transports have one row less than a fit needs. Neither has enough rows to help the other, and
+ * its own rows count only once. */
 Test(fit, own_rows_are_no_help)
 {
     struct sweep sweep;
@@ -325,14 +326,14 @@ Test(fit, own_rows_are_no_help)
     predict_rows_free(&sweep.rows);
 }
 
-/* Rows that tell nothing are left out, with the reason. */
+/* Rows without information are left out, with the reason. */
 Test(fit, leaves_out_what_tells_nothing)
 {
     struct sweep sweep;
     struct predict_models models;
     make_sweep(&sweep, 0.01, 2);
     struct predict_row *rows = sweep.rows.rows;
-    rows[7].cpu_busy = rows[0].cpu_busy = 0.99; /* of one the processors tell */
+    rows[7].cpu_busy = rows[0].cpu_busy = 0.99; /* one row is limited by psring itself */
     rows[0].cpu_other = 0.5;
     rows[1].wrong = 1;
     rows[2].workers = 1;
@@ -357,9 +358,9 @@ Test(fit, leaves_out_what_tells_nothing)
     predict_rows_free(&sweep.rows);
 }
 
-/* -------- what choosing by it costs ----------------------------------------------------------- */
+/* -------- regret ------------------------------------------------------------------------------ */
 
-/* A row of four workers that the model of predict_regret takes for `predicted_s`. */
+/* A row of four workers that the model of predict_regret predicts to take `predicted_s`. */
 static struct predict_row case_row(const char *backend, const char *placement, int servers,
                                    double predicted_s, double measured_s)
 {
@@ -377,8 +378,9 @@ static struct predict_row case_row(const char *backend, const char *placement, i
     return row;
 }
 
-/* With four machines rhd is chosen, which is 20% slower than the ring measured twice as 1 and 1.21;
- * with six servers on spare machines, and rightly, though busy CPUs kept a row from the fit. */
+/* With four machines the model chooses rhd, which is 20% slower than the ring (measured twice: 1
+ * and 1.21). With six machines it rightly chooses servers on spare machines, although busy CPUs
+ * kept their row out of the fit. */
 Test(fit, regret_is_of_what_there_are_machines_for)
 {
     struct predict_error error = {1, 0.01};
@@ -402,13 +404,13 @@ Test(fit, regret_is_of_what_there_are_machines_for)
     cr_assert(predict_regret_of(&regret, &models, &rows, PREDICT_HOLD_OUT, "ring", NULL) ==
               STATUS_OK);
     cr_expect_float_eq(predict_decision_regret(&regret.worst), 1.1 / 0.75 - 1, 1e-9);
-    list[0].use = PREDICT_FIT; /* neither held out nor fitted, then */
+    list[0].use = PREDICT_FIT; /* the case is then neither held out nor fitted */
     cr_assert(predict_regret_of(&regret, &models, &rows, PREDICT_HOLD_OUT, NULL, NULL) ==
               STATUS_OK);
     cr_expect(regret.cases == 0);
 }
 
-/* Times that follow the model leave nothing to regret. */
+/* Times that follow the model cause no regret. */
 Test(fit, exact_times_leave_no_regret)
 {
     struct sweep sweep;
@@ -429,7 +431,7 @@ Test(fit, exact_times_leave_no_regret)
 /* -------- several runs of one point ------------------------------------------------------------
  */
 
-/* Three runs of each point, of which one takes half as long again: the medians are the times. */
+/* Three runs of each point, one of which takes 1.5 times as long. The medians are the times. */
 Test(fit, runs_of_a_point_are_their_median)
 {
     struct sweep sweep;
@@ -449,7 +451,7 @@ Test(fit, runs_of_a_point_are_their_median)
         sweep.rows.rows[(i % 3) * points + i].median_s *= 1.5;
     }
     struct predict_row *disturbed = &sweep.rows.rows[2 * points];
-    disturbed->cpu_busy = 1; /* by others: it is nobody's run */
+    disturbed->cpu_busy = 1; /* by other processes: not a run of this point */
     disturbed->cpu_other = 0.9;
     sweep.rows.count = 3 * points;
     cr_assert(predict_models_fit(&models, &sweep.rows, "auto", 1) == STATUS_OK);
@@ -464,7 +466,7 @@ Test(fit, runs_of_a_point_are_their_median)
     predict_rows_free(&sweep.rows);
 }
 
-/* -------- files that are none ----------------------------------------------------------------- */
+/* -------- bad files --------------------------------------------------------------------------- */
 
 static void write_file(const char *path, const char *text)
 {

@@ -1,5 +1,5 @@
-/* psring predict: what was not measured, training steps, and advice, of a model that was fitted to
- * synthetic measurements. */
+/* psring predict: forecasts, training steps and advice, from a model that was fitted to synthetic
+ * measurements. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static double seconds_of(const struct predict_model *model, struct predict_way w
 
 static const struct predict_way ring = {.backend = "ring"};
 
-/* No way stands twice in a table. */
+/* A table contains each way once. */
 Test(predict, ways_differ)
 {
     for (int workers = 2; workers <= 9; workers++) {
@@ -51,7 +51,7 @@ Test(predict, ways_differ)
     }
 }
 
-/* Links ten times as fast: of the time, what the link takes is a tenth. */
+/* On links that are ten times as fast, the link term is a tenth. */
 Test(predict, another_rate_scales_the_link)
 {
     struct predict_models models;
@@ -66,13 +66,14 @@ Test(predict, another_rate_scales_the_link)
                        1e-9);
     cr_expect(!on_fast.one_machine && model->one_machine);
     double more = seconds_of(&on_far, ring, 8, 4 << 20) - seconds_of(model, ring, 8, 4 << 20);
-    cr_expect(more > 13e-3 && more <= 14e-3, "%g", more); /* 2(W-1) steps, beside the processors */
+    cr_expect(more > 13e-3 && more <= 14e-3, "%g",
+              more); /* 2(W-1) steps, combined with the processors */
     predict_models_free(&models);
 }
 
-/* From one operation to the next a link carries no more than its rate, whatever it lets through at
- * once, also where a server's answers rest while pushes come in; and no less, where only the rest
- * keeps it from that. */
+/* Over several operations a link carries at most its rate, even with bursts, and also if one
+ * direction idles while a server receives pushes. If only the idle time limits it, it carries
+ * exactly its rate. */
 Test(predict, bursts_are_within_the_rate)
 {
     struct sweep sweep;
@@ -86,7 +87,7 @@ Test(predict, bursts_are_within_the_rate)
         struct predict_terms seldom = predict_seconds(&terms, &truth);
         double both_ways = (terms.of[TERM_LINK] - terms.fill_bytes) * truth.of[TERM_LINK];
         double links = often.of[TERM_LINK] + often.of[TERM_BURST] + often.of[TERM_FILL_BURST];
-        if (both_ways < row.rest_s) /* less than it could carry meanwhile */
+        if (both_ways < row.rest_s) /* less than the link can carry in that time */
             continue;
         cr_expect_geq(links + row.rest_s, both_ways * (1 - 1e-9), "%s %s %d %d %llu: %g",
                       row.backend, row.placement, row.workers, row.servers,
@@ -117,8 +118,8 @@ Test(predict, says_what_is_outside)
     predict_models_free(&models);
 }
 
-/* One way is faster where the model's times say so by more than its errors. Elsewhere it cannot be
- * told, which lies between. Places need be in no order of times. */
+/* A way is faster if the times differ by more than the errors. Between both ranges the comparison
+ * is undecided. The places need no order by time. */
 Test(predict, what_is_faster_is_compared_place_by_place)
 {
     struct predict_models models;
@@ -152,7 +153,7 @@ Test(predict, what_is_faster_is_compared_place_by_place)
     }
     cr_expect(told[PREDICT_ONE_FASTER] >= 2 && told[PREDICT_OTHER_FASTER] >= 2);
 
-    /* The same time twice: neither is faster. */
+    /* Equal times: neither is faster. */
     memcpy(curves.other, curves.one, sizeof curves.other);
     cr_assert(predict_compare(&model->fit, &curves, faster));
     for (int i = 0; i < PLACES; i++)
@@ -180,8 +181,8 @@ static size_t count_of(const char *text, const char *words)
     return found;
 }
 
-/* The table has servers that are faster and slower: ranges of numbers, of those that were compared.
- * One way is the fastest only where its interval lies apart. */
+/* The table has servers that are faster and slower than the ring, as ranges of the compared
+ * numbers. A way is the fastest only if its interval overlaps no other. */
 Test(predict, a_forecast_claims_what_it_compared)
 {
     struct predict_models models;
@@ -201,7 +202,8 @@ Test(predict, a_forecast_claims_what_it_compared)
               "%s", text);
 
     for (size_t e = 0; e < model->fit.error_count; e++)
-        model->fit.errors[e].error = 0.7; /* measurements at half or twice the prediction */
+        model->fit.errors[e].error =
+            0.7; /* measurements differ from the prediction by a factor of two */
     text = forecast(model, &cluster, 16 << 20);
     cr_expect_eq(count_of(text, "  fastest"), 0, "%s", text);
     cr_expect_geq(count_of(text, "among the fastest (intervals overlap)"), 2, "%s", text);
@@ -216,7 +218,7 @@ Test(predict, a_forecast_claims_what_it_compared)
     predict_models_free(&models);
 }
 
-/* More bytes, more workers of one server, a slower link: never faster. */
+/* More bytes, more workers per server or a slower link never make it faster. */
 Test(predict, is_monotonic)
 {
     struct predict_models models;
@@ -240,7 +242,7 @@ Test(predict, is_monotonic)
 
 /* -------- training steps ---------------------------------------------------------------------- */
 
-/* One bucket has nothing to hide behind: computing and then all of it. */
+/* One bucket cannot hide: a step is computation plus its whole travel time. */
 Test(predict, one_bucket_is_exposed)
 {
     struct predict_step step;
@@ -249,15 +251,15 @@ Test(predict, one_bucket_is_exposed)
     cr_assert(predict_step_open(&step, "keras-cnn", 0) == STATUS_OK);
     cr_expect(step.bucket_count == 1 && step.bytes == 4799528);
     cr_expect_float_eq(predict_step_time(&step, 0.1, &travel, true, scratch), 0.3, 1e-9);
-    travel = (struct predict_travel){0.2, 0.05, 0.1}; /* links rest while it computes */
+    travel = (struct predict_travel){0.2, 0.05, 0.1}; /* links idle during computation */
     cr_expect_float_eq(predict_step_time(&step, 0.1, &travel, true, scratch), 0.25, 1e-9);
     travel.rest_s = 0.2;
     cr_expect_float_eq(predict_step_time(&step, 0.1, &travel, true, scratch), 0.275, 1e-9);
     predict_step_free(&step);
 }
 
-/* A step takes neither less than computing, nor than what travels, nor more than both; and waits
- * that reach into the next forward pass never make it longer. */
+/* A step takes at least the computation and at least the travel time, and at most their sum. Waits
+ * that are deferred to the next forward pass never make it longer. */
 Test(predict, a_step_is_between_its_parts)
 {
     static const char *const models[] = {"keras-cnn", "resnet50", "vgg16", "gpt2"};
@@ -305,8 +307,8 @@ static struct predict_advice advice_of(const struct predict_models *models,
     return advice;
 }
 
-/* Nothing is advised that there are no machines for; as many spare machines as workers win; and
- * they cost. */
+/* The advice needs only existing machines. As many spare machines as workers are the fastest, but
+ * cost more. */
 Test(predict, advice_counts_machines)
 {
     struct predict_models models;
@@ -323,7 +325,7 @@ Test(predict, advice_counts_machines)
     predict_models_free(&models);
 }
 
-/* Where computing takes long and links are fast, a step is computing, and fp16 saves nothing. */
+/* With long computation and fast links, a step is its computation, and fp16 saves nothing. */
 Test(predict, advice_knows_when_the_network_is_no_matter)
 {
     struct predict_models models;

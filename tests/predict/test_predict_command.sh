@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# test_predict_command.sh: what psring predict makes of rows of psring bench, and which options it refuses.
+# test_predict_command.sh: psring predict fits and predicts rows of psring bench, and refuses bad options.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 cd "$folder"
 
-# Rows of a network of 20 MB/s and 0.1 ms a step, to 9 digits: the ring's 2(W-1) a + 2(W-1)/W M/B, from four workers on.
+# Rows of a network of 20 MB/s and 0.1 ms a step, to 9 digits: the ring with 2(W-1) a + 2(W-1)/W M/B, from four workers
+# on.
 rows()
 {
     echo backend,transport,network,workers,servers,placement,bytes,time_us_median,nominal_link_bytes_per_s
@@ -26,30 +27,30 @@ grep -q '^held out: [0-9]* rows, error 0.0' said || fail "exact rows are not pre
 (($(wc -l <predict.csv) == 25)) || fail "predict.csv has $(wc -l <predict.csv) lines, not 25"
 grep -q '"psring-model-2"' model.json || fail "model.json has no format"
 
-# A folder stands for the file in it.
+# A folder is the same as the file in it.
 mkdir folder
 cp bench.csv folder
 "$psring" predict --fit folder >from_folder
-"$psring" predict --fit bench.csv | cmp - from_folder || fail "--fit folder says something else than --fit bench.csv"
+"$psring" predict --fit bench.csv | cmp - from_folder || fail "--fit folder and --fit bench.csv print different results"
 rm folder/bench.csv
 status=0
 "$psring" predict --fit folder >out 2>err || status=$?
 [[ $status == 1 && $(<err) == *'folder/bench.csv: cannot be read'* ]] || fail "a folder without rows: ended with $status, said $(cat err)"
 
-# What choosing by the model costs: nothing where zmq takes 1.2 times as long as tcp, at every size.
+# The cost of choosing by the model is 0 if zmq takes 1.2 times as long as tcp at every size.
 grep -q '^choice, held out: no size at which several ways were measured' said || fail "a choice of one: $(grep '^choice' said)"
 rows | sed 1d | sed 's/,tcp,/,zmq,/' | awk -F, -v OFS=, '{ $8 *= 1.2 } 1' | cat bench.csv - >two.csv
 "$psring" predict --fit two.csv >said
 grep -q '^choice, held out: [0-9]* cases, 0.00% slower than the fastest measured (geometric mean), worst 0.0%; ' said ||
     fail "tcp is not chosen: $(grep '^choice' said)"
 
-# Rows that processors limited are told apart: here they take 1.25 times as long as links let them.
+# Rows that processors limited are scored separately. Here they take 1.25 times the time of the links.
 rows | awk -F, -v OFS=, 'NR == 1 { print $0, "cpu_busy"; next } { busy = $4 == 5; $8 *= busy ? 1.25 : 1; print $0, busy ? 0.9 : 0.5 }' >busy.csv
 "$psring" predict --fit busy.csv --hold-out workers=5,workers=6 >said
 grep -q '^held out, CPUs busy up to 85%: 4 rows, error 0.0' said || fail "rows that links limited: $(grep '^held' said)"
 grep -q '^held out, CPUs busier than that: 4 rows, error 20.0' said || fail "rows that processors limited: $(grep '^held' said)"
 
-# Runs of a point are one row: of three that take 0.9, 1 and 1.2 times as long, the middle one's.
+# Runs of a point are one row. Three runs take 0.9, 1 and 1.2 times as long; the middle one counts.
 rows | awk -F, -v OFS=, 'NR == 1 { print; next } { t = $8; $8 = 0.9 * t; print; $8 = 1.2 * t; print; $8 = t; print }' >runs.csv
 "$psring" predict --fit runs.csv --csv joined.csv >said
 grep -q '^of several runs: 24 rows, medians of 72 runs; runs of a row differ by 15.3%' said || fail "runs: $(grep '^of several' said)"
@@ -61,16 +62,16 @@ rows | awk -F, 'NR == 1 { print $0 ",skew_ms"; next } { print $0 ",0"; sub(/,tcp
 "$psring" predict --fit skewed.csv >said
 grep -q '^not used: 24 rows: its ranks started at different times$' said || fail "rows with a skew: $(grep '^not used' said)"
 
-# The file says what the rows said: 16 workers, 2 * 15 * 0.1 ms + 2 * 15/16 * 2^23 / 20 MB/s = 789.4 ms.
+# A forecast from the file: 16 workers, 2 * 15 * 0.1 ms + 2 * 15/16 * 2^23 / 20 MB/s = 789.4 ms.
 "$psring" predict --cost-model model.json --workers 16 --sizes 8388608 >said
 awk '$1 == 8388608 && $2 == "ring" { found = 1; off = $3 / 789.4 - 1; exit !(off < 0.002 && off > -0.002) } END { if (!found) exit 1 }' said ||
     fail "the ring of 16 workers: $(grep ring said)"
-grep -q 'outside: 1.78 times the most workers fitted (9), 2 times the most bytes' said || fail "it does not say what is outside"
+grep -q 'outside: 1.78 times the most workers fitted (9), 2 times the most bytes' said || fail "no words about the case outside the fit"
 "$psring" predict --cost-model model.json --workers 16 --rate 2gbit --sizes 8388608 >fast
 awk 'FNR == NR && $2 == "ring" && !slow { slow = $3 } FNR != NR && $2 == "ring" && !fast { fast = $3 } END { exit !(fast < slow / 8) }' said fast ||
     fail "a link ten times as fast: $(grep -m 1 ring said) $(grep -m 1 ring fast)"
 
-# Paced steps: one bucket of 4.8 MB, so 100 ms and then all of the ring of 4: 0.6 + 1.5 * 4799528 / 20e3 = 360.6 ms.
+# Paced steps with one bucket of 4.8 MB: 100 ms, then the whole ring of 4, 0.6 + 1.5 * 4799528 / 20e3 = 360.6 ms.
 {
     echo backend,transport,network,compute,workers,servers,placement,sync,model,step_ms_median,bucket_mb
     echo ring,tcp,net,paced:100,4,0,none,bsp,keras-cnn,460.6,0
@@ -78,7 +79,7 @@ awk 'FNR == NR && $2 == "ring" && !slow { slow = $3 } FNR != NR && $2 == "ring" 
 } >train.csv
 "$psring" predict --cost-model model.json --train train.csv >said
 grep -q '^steps: 1 rows, error 0.[01].*; *1 not used\|^steps: 1 rows, error 0.[01].* 1 not used' said || fail "the step: $(cat said)"
-# Three runs of it, of which two took less and more: one row.
+# Three runs of the step, one shorter and one longer, are one row.
 {
     cat train.csv
     echo ring,tcp,net,paced:100,4,0,none,bsp,keras-cnn,430.1,0
@@ -86,7 +87,7 @@ grep -q '^steps: 1 rows, error 0.[01].*; *1 not used\|^steps: 1 rows, error 0.[0
 } >three.csv
 "$psring" predict --cost-model model.json --train three.csv >said
 grep -q '^steps: 1 rows, medians of 3, error 0.[01].* 1 not used' said || fail "three runs of a step: $(sed -n '/^Steps/,$p' said)"
-# A virtual cluster of half that rate, where nothing was fitted: 0.6 + 1.5 * 4799528 / 10e3 = 720.5 ms beside 100.
+# A virtual cluster of half the rate, without a fit: 0.6 + 1.5 * 4799528 / 10e3 = 720.5 ms plus 100.
 sed 's/,net,/,vcluster:200mbit,/' bench.csv >vcluster.csv
 {
     echo "$(head -n 1 train.csv),nominal_link_bytes_per_s"
@@ -107,13 +108,13 @@ grep -q '^Training keras-cnn (4.8 MB of gradients in [0-9]* buckets\?, --bucket-
 grep -q '^  buckets    tried: 1, 2, 4, 8, 16, 25 MB and one bucket; the training table has --bucket-mb 4 only' said ||
     fail "the advice's buckets: $(cat said)"
 
-# What is outside of the fit is said of training, too: buckets larger than what was fitted, and more workers.
+# Training also reports what is outside the fit: larger buckets and more workers.
 "$psring" predict --cost-model model.json --workers 16 --model vgg16 --compute-ms 100 --batch 64 --bucket-mb 0 >said
 sed -n '/^Training/,/^Advice/p' said | grep -q '^ring .*(outside: 1.78 times the most workers fitted (9), 132 times the most bytes' ||
     fail "outside, training: $(sed -n '/^Training/,$p' said)"
 grep -q '^  based on .*outside what was fitted: 1.78 times the most workers fitted (9), .*bytes fitted' said || fail "outside, advice: $(grep 'based on' said)"
 
-# The constants of MPI_Allreduce's algorithms say nothing of psring's ways.
+# The constants of MPI_Allreduce's algorithms do not predict psring's ways.
 rows | sed 's/^ring,tcp,/mpi,none,/' >mpi.csv
 "$psring" predict --fit mpi.csv --cost-model mpi.json >said
 status=0
@@ -123,7 +124,7 @@ sed 1d mpi.csv | cat bench.csv - >both.csv
 "$psring" predict --fit both.csv --workers 4 >said
 [[ $(grep '^4 workers, ' said) == '4 workers, tcp as over net: '* && $(grep -c '^4 workers, ' said) == 1 ]] || fail "forecasts: $(grep '^4 workers' said)"
 
-# Numbers of a train.csv that cannot be; one that does not say how it waited.
+# Impossible numbers in a train.csv, and one without its sync mode.
 for change in 's/,4,0,/,1e9,0,/' 's/,4,0,/,4,1e17,/' 's/,sync,/,sunk,/'; do
     status=0
     sed "$change" train.csv >broken.csv
@@ -131,14 +132,14 @@ for change in 's/,4,0,/,1e9,0,/' 's/,4,0,/,4,1e17,/' 's/,sync,/,sunk,/'; do
     [[ $status == 1 && $(wc -l <err) == 1 ]] || fail "train.csv with $change: ended with $status, said $(cat err)"
 done
 
-# A sweep that cannot begin, without root or with such a rate, leaves an earlier one's rows where they are.
+# A sweep that cannot begin (no root, or a bad rate) keeps the rows of an earlier sweep.
 mkdir sweep
 cp bench.csv model.json sweep
 ! "$root/experiments/sweep_model.sh" --rate nonsense --psring "$psring" --out sweep >said 2>&1 || fail "sweep_model.sh --rate nonsense: $(cat said)"
 { cmp bench.csv sweep/bench.csv && cmp model.json sweep/model.json; } ||
     fail "sweep_model.sh has removed an earlier run's rows: $(cat said)"
 
-# What cannot be written leaves an earlier model whole.
+# A model that cannot be written leaves the earlier file intact.
 cp model.json whole.json
 mkdir model.json.part
 status=0

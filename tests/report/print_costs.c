@@ -1,4 +1,4 @@
-/* Times by the formulas of common/comm/cost.h as JSON, for the page's own to be held against. */
+/* Prints times by the formulas of common/comm/cost.h as JSON, to compare with those of the page. */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 static const struct cost_link links[] = {{100e-6, 23.8e6, 0}, {3e-6, 12.5e9, 0.2e-9}};
 static const size_t counts[] = {1199882, 138357544}; /* float32 */
 
-/* `pipeline` 0: the formula's backend has none. */
+/* `pipeline` 0: the backend has no pipeline. */
 static void print(const char *name, const struct cost_formula *formula, struct topology topology,
                   size_t pipeline)
 {

@@ -85,7 +85,7 @@ Test(consistency, medians_ranges_and_who_was_first)
     says(text, "Medians of 3 runs each, ranges in brackets.");
 }
 
-/* Three seeds were asked for, and of bsp one run ended. */
+/* Three seeds were requested; one run of bsp ended. */
 Test(consistency, runs_that_ended_are_counted)
 {
     static const char *const rows[] = {"bsp,none,1,1,5,0.985", "ring,none,1,1,4,0.985",
@@ -98,7 +98,8 @@ Test(consistency, runs_that_ended_are_counted)
     cr_expect(!strstr(text, "--quick"));
 }
 
-/* Three runs each lie apart in 1 of 10 cases if the modes are equal, four in 1 of 35. */
+/* If the modes are equal, the ranges of three runs each are separate in 1 of 10 cases, of four in 1
+ * of 35. */
 Test(consistency, few_runs_that_lie_apart_are_no_proof)
 {
     static const char *const rows[] = {

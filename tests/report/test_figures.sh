@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_figures.sh: plots/draw.sh draws every figure in all forms from what psring report writes, and nothing of rows
-# whose times may not be shown. The rows are made up: two and four workers on links of 100 MB/s.
+# test_figures.sh: plots/draw.sh draws every figure in all formats from the files of psring report. Rows whose times
+# must not be shown have no effect. The rows are synthetic: two and four workers on links of 100 MB/s.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
@@ -52,7 +52,7 @@ draw()
     "$root/plots/draw.sh" --psring "$psring" "$dir" "$@" >"$folder/output" 2>&1
 }
 
-# draws TEXT FIGURE...: each is drawn in all forms, and holds the text.
+# draws TEXT FIGURE...: each figure exists in all formats and contains TEXT.
 draws()
 {
     local text=$1 figure
@@ -65,7 +65,7 @@ draws()
     done
 }
 
-# data_same COMMAND...: the command, which changes the rows, changes nothing of what gnuplot draws.
+# data_same COMMAND...: the command changes rows, but not the data of gnuplot.
 data_same()
 {
     mkdir "$folder"/{before,after}
@@ -88,7 +88,7 @@ expect 'bars overlap, or are not seven' perl -ne '
         exit 1 if @bars != 7 || grep { $bars[$_ - 1][1] > $bars[$_][0] } 1 .. 6;
     }' "$dir/bytes_per_node.svg"
 
-# Rows whose times belong to no figure: of turns on a GPU.
+# Rows without a place in figures: ranks took turns on a GPU.
 turns()
 {
     { network=time-slicing device=cuda row ring tcp 4 0 none 4799528 7 7 7 '' && network=time-slicing row ps zmq 4 1 dedicated 4799528 7 7 7 7; } >>"$dir/bench.csv"
@@ -108,7 +108,7 @@ wrong=0 network=loopback link=''
 write_results
 expect 'on loopback' draws 'network=loopback: no per-node limit, topology effects do not show' throughput time_vs_workers
 
-# Names are no part of a command: of the folder with the results, nor of the one with the scripts.
+# Names of folders with results or scripts are never part of a shell command.
 odd="$folder/it's \$(touch gone) \`touch gone\` \"quoted\""
 mkdir -p "$odd/tree/experiments" "$odd/results"
 cp -r "$root/plots" "$odd/tree"
@@ -121,7 +121,7 @@ draws_odd()
 }
 expect 'names with quotes, dollars and spaces' draws_odd
 
-# gnuplot reads and writes numbers with a point, in every language of a user.
+# gnuplot uses a decimal point in every language.
 mkdir "$folder/bin"
 # shellcheck disable=SC2016  # expanded when it is called
 printf '#!/bin/sh\necho "language $LC_ALL"\n' >"$folder/bin/gnuplot"

@@ -14,7 +14,7 @@ print_costs=$1 shots=''
 widths=(390 1280 2560)
 browser=$(command -v chromium || command -v chromium-browser) || skip "no Chromium, which the page is used in; setup.sh --ci installs it"
 
-# browse PAGE OPTION...: its document when all is done. The browser's own complaints are not the page's.
+# browse PAGE OPTION...: prints the final document of the page. Complaints of the browser itself are ignored.
 browse()
 {
     local page=$1
@@ -41,7 +41,7 @@ small_run()
         "$lib/ranks.sh" "${shape[0]}" "$psring" train --backend "${shape[@]:1}" --model lenet --compute paced:5 --steps 3 --metrics "$run/train.csv" \
             --timeline "$run/trace-${shape[1]}.json" --timeline-steps 2:3 >"$folder/log" 2>&1 || fail "psring train --backend ${shape[*]:1}:"
     done
-    # What other commands leave: two rows of each.
+    # Files of other commands, two rows each.
     printf '%s\n' 'backend,transport,network,workers,servers,placement,bytes,use,measured_us,predicted_us,predicted_us_low,predicted_us_high,error,within' \
         'ring,tcp,loopback,4,0,none,65536,held-out,1000,1010,950,1070,0.01,1' 'ps,zmq,loopback,4,1,dedicated,65536,fitted,2000,1980,1900,2100,-0.01,1' >"$run/predict.csv"
     printf '%s\n' 'backend,transport,network,workers,servers,placement,bytes,time_us_median,theory_time_us' 'ring,mpi,simulated:flat,2,0,none,65536,100,99' \
@@ -59,7 +59,7 @@ else
 fi
 "$psring" report "$run" >"$folder/log" 2>&1 || fail "psring report:"
 
-# The page with what watches it and what uses it.
+# The page with scripts that watch and use it.
 {
     sed "/<head>/q" "$run/report.html"
     echo "<script>" && cat "$here/page/watch.js" && echo "</script>"
@@ -79,7 +79,7 @@ for width in "${widths[@]:0:3 - short}"; do
     verdict "$result" "width $width: $(grep -c ^ok "$folder/used") things hold"
 done
 
-# A run that was cut off in places: empty fields, words, zeros, seeds that reached nothing. The rest of its page stands.
+# A damaged run: empty fields, words, zeros, seeds that missed the target. The rest of its page is intact.
 hurt=$folder/hurt
 mkdir "$hurt"
 printf '%s\n' 'backend,transport,network,workers,servers,placement,bytes,time_us_median,theory_time_us,efficiency,worker_sent_bytes' \
@@ -97,7 +97,7 @@ echo '{"models": [{"transport": "tcp", "constants": {}}, null]}' >"$hurt/model.j
 {
     sed "/<head>/q" "$hurt/report.html"
     echo "<script>" && cat "$here/page/watch.js" && echo "</script>"
-    # A replay that cannot be: its messages are of ranks that it does not have.
+    # An impossible replay: its messages belong to ranks that do not exist.
     sed "1,/<head>/d; /<\/body>/,\$d; s/<script type=\"application\/json\" id=\"data\">{/&\"replays\":[{\"name\":\"ring\",\"workers\":[],\"end_us\":1,\"messages\":[[0,1,0,1,1,1]]}],/" "$hurt/report.html" |
         sed 's/^<h2>Calculator/<div id="animation"><\/div>&/'
     echo "<script>" && cat "$here/page/hurt.js" && echo "</script></body></html>"
@@ -108,7 +108,7 @@ grep -qx end "$folder/output" || result="not used to its end"
 ! grep -q ^FAILED "$folder/output" || result=$(grep ^FAILED "$folder/output")
 verdict "$result" "a run that was cut off: $(grep -c ^ok "$folder/output") things hold"
 
-# Without scripts, which a frame of its own does not get here, the figures are there, as pictures.
+# Without scripts (this frame does not allow them) the page shows the figures as images.
 {
     echo '<iframe id="frame" sandbox="allow-same-origin"></iframe><script>frame.onload = () => {'
     echo 'const page = frame.contentDocument, picture = page.querySelector("figure[data-chart=time_vs_workers] img");'

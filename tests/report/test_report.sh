@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_report.sh: psring report makes of what a run has left one page that needs nothing else. The run here is
-# made up; test_page.sh uses the page of a real one in a browser.
+# test_report.sh: psring report makes one self-contained page of a run. The run here is synthetic; test_page.sh uses the
+# page of a real run in a browser.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
@@ -13,7 +13,7 @@ report()
     "$psring" report "$dir" >"$folder/output" 2>&1
 }
 
-# has PERL: of the page as $_ and its data as $d.
+# has PERL: runs PERL with the page as $_ and its data as $d.
 has()
 {
     perl -MJSON::PP -0777 -ne 'my ($json) = /<script type="application\/json" id="data">(.*?)<\/script>/s or die "no data";
@@ -64,7 +64,7 @@ expect 'what is not there has no place' has 'die $1 if /<figure data-chart="(thr
 expect 'models have the sizes of their gradients' has 'my %m = map { $_->[0] => $_->[1] } @{$d->{models}};
     die "sizes" unless $m{"keras-cnn"} == 4799528 && $m{resnet50} == 102228128 && $m{vgg16} == 553430176'
 
-# Everything, with words that would end an element or a line of a script.
+# All files, with words that would end an element or a line of a script.
 odd="</script><script>alert(1)</script> a <b> & \"c\" $(printf '\xe2\x80\xa8')"
 cp "$dir/bench.csv" "$folder/bench.csv"
 network=${odd//\"/\"\"}
@@ -84,7 +84,7 @@ event() { printf '{"ph":"%s","pid":%s,"tid":1,"ts":%s,%s},\n' "$@"; }
         event X $rank 5 '"dur":90,"name":"step","cat":"step","args":{"step":0}'
         event X $rank 100 '"dur":900,"name":"step","cat":"step","args":{"step":1}'
     done
-    # Two messages of one pair, handed over together; one the other way; one alone in the step before.
+    # Two messages of one pair with the same send time, one in the other direction, and one alone in the previous step.
     for message in "00 200 300 64" "01 201 400 32" "10 250 350 8" "03 10 20 4"; do
         read -r id sent received bytes <<<"$message"
         flow="\"id\":\"$id\",\"name\":\"message\",\"cat\":\"message\",\"args\":{\"bytes\":$bytes}"
@@ -117,16 +117,14 @@ expect 'figures are pictures with words' has 'my ($alt, $n) = ("", 0);
 # shellcheck disable=SC2016
 expect 'all data' has 'die "tables" unless rows("predict") == 1 && rows("simulate") == 1 && (rows("simulate"))[0]{series}[0] == 10 && $d->{model}{models}[0]{transport} eq "tcp";
     for my $chart (qw(consistency predict simulate)) { die $chart unless /data-chart="$chart"/ }'
-# The second of a pair begins when the first has arrived; the clock begins with the first.
-# shellcheck disable=SC2016
+# The second message of a pair begins when the first has arrived. The clock starts with the first message.
 expect 'the replay' has 'my $r = $d->{replays}; die "replays" unless @$r == 1 && $r->[0]{name} eq "ring" && $r->[0]{end_us} == 200;
     die encode_json($r) unless encode_json($r->[0]{messages}) eq "[[0,1,0,100,64,1],[0,1,100,200,32,1],[1,0,50,150,8,1]]"'
 
-# The colours of gnuplot's figures are the page's.
-# shellcheck disable=SC2016 # the inner shell's
+# gnuplot's figures and the page have the same colours.
 expect 'one palette' bash -c 'for colour in $(grep "^array COLOUR" "$1/style.gp" | grep -o "#[0-9A-F]*"); do grep -q -- "--series-[0-9]*: $colour;" "$1/report/palette.css" || exit 1; done' - "$root/plots"
 
-# Wrong sums: the page opens with that, and has no time, although figures and a model lie in the folder.
+# Wrong sums: the page starts with that and shows no time, although the folder has figures and a model.
 mkdir "$folder/wrong"
 sed '2s/,0,x$/,3,x/' "$folder/bench.csv" >"$folder/wrong/bench.csv"
 cp "$dir"/{time_vs_workers.svg,predict.csv,trace-ring.json,model.json} "$folder/wrong"
@@ -146,8 +144,8 @@ no_figure()
 }
 expect 'no figure has its times' no_figure
 
-# Two runs, the first of a version without the column hosts. Rows with less time, with intervals that overlap, without
-# intervals, with one start, and in one run only.
+# Two runs; the first is of a version without the column hosts. Rows are faster, have overlapping intervals, no
+# intervals, one start, or exist in one run only.
 mkdir "$folder/before" "$folder/after"
 header=backend,transport,workers,servers,placement,bytes,iters,time_us_median,time_us_median_low,time_us_median_high
 # runs FOLDER HEADER END ROW...: each row twice, but those that begin with "once ", the second 0.1 us later.
@@ -215,8 +213,8 @@ same_folder_only()
     ((status == 2)) && grep -q 'expected two folders' "$folder/output"
 }
 expect 'two folders are needed' same_folder_only
-# Two networks; neighbours in two orders; a difference that three digits would not show. Then the first run's order is
-# not known: which of the other's two rows is the same?
+# Two networks, two orders of neighbours, and a difference that three digits would hide. Then the order of the first run
+# is unknown, so two rows of the other run match.
 mkdir "$folder/one" "$folder/two"
 ordered=$header,hosts,inter_host_hops,network
 runs "$folder/one" "$ordered" '' 'ring,tcp,8,0,none,1000,7,1000,999.9,1000.1,4,4,net-a' 'ring,tcp,8,0,none,1000,7,2000,1990,2010,4,8,net-a' \
@@ -262,7 +260,7 @@ expect 'nothing in common' nothing_in_common
 echo 'ring,tcp' >>"$dir/bench.csv"
 expect 'a row that is cut off' refuses 1 'line 12 has 2 fields, expected 20' "$dir"
 sed -i '$d' "$dir/bench.csv"
-# What a failed run has cut off costs its part of the page, with a warning that names it.
+# A file that a failed run has truncated costs its part of the page, with a warning that names it.
 without()
 {
     local file=$1 text=$2 kept
@@ -290,7 +288,7 @@ expect 'with all of them again' report
 # shellcheck disable=SC2016
 expect 'all is there' has 'die unless exists $d->{replays} && exists $d->{model} && rows("predict") && /<h2>What was run/'
 
-# A page that cannot be written is not half there.
+# A page that cannot be written leaves no partial file.
 nothing_half()
 {
     rm "$dir/report.html"

@@ -1,5 +1,5 @@
-/* Rows of bench.csv and train.csv in the summary: configurations, one rate of the links, the claims
- * of the answer, and a run with wrong sums. */
+/* Rows of bench.csv and train.csv in the summary: configurations, one link rate, the claims of the
+ * answer, and a run with wrong sums. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static void remove_folder(void)
 
 TestSuite(results, .init = make_folder, .fini = remove_folder);
 
-/* Columns of the contract in another order, and one more: they are found by name. */
+/* The required columns in another order, plus one more: columns are found by name. */
 static const char bench_header[] =
     "network,backend,transport,device,workers,servers,placement,bytes,further,iters,"
     "time_us_median,time_us_median_low,time_us_median_high,theory_time_us,efficiency,"
@@ -122,7 +122,7 @@ static void add_ring_and_server(double bytes, double ring_us, double server_us)
 
 static struct run run;
 
-/* The whole summary of what the folder has. */
+/* The whole summary of the folder. */
 static const char *summary(void)
 {
     static char text[32768];
@@ -181,7 +181,7 @@ Test(results, rows_alike_are_starts_of_one_configuration)
     results_free(&results);
 }
 
-/* Their times are those of another experiment, but their sums must be right. */
+/* Their times belong to another experiment, but their sums must be right. */
 Test(results, rows_whose_ranks_started_apart_are_not_shown)
 {
     struct results results;
@@ -295,7 +295,7 @@ Test(results, the_answer_names_differences_and_their_intervals)
     is_silent(text, "CPU-limited");
 }
 
-/* The iterations of one start agree to 1%, and yet it is one start. */
+/* The iterations of one start agree to 1%, but it is still one start. */
 Test(results, one_start_draws_no_verdict)
 {
     add(ROW(.us = 80000));
@@ -307,7 +307,7 @@ Test(results, one_start_draws_no_verdict)
     is_silent(text, "slower than the ring");
 }
 
-/* As earlier versions left them: intervals of five iterations and fewer. */
+/* Rows of earlier versions: intervals of five iterations or fewer. */
 Test(results, fewer_than_six_iterations_have_no_interval)
 {
     add_twice(ROW(.us = 80000, .iters = 5));
@@ -337,8 +337,8 @@ Test(results, sizes_that_were_compared_are_named)
     is_silent(text, "nowhere");
 }
 
-/* On N machines the ring has N workers, and a dedicated server never fits. It is judged with the
- * workers that it was measured with. */
+/* On N machines the ring has N workers, so a dedicated server never fits. It is judged with the
+ * largest number of workers with which it was measured. */
 Test(results, servers_are_judged_with_workers_that_they_were_measured_with)
 {
     add_twice(ROW(.us = 85000, .workers = 5));
@@ -390,7 +390,7 @@ Test(results, a_run_with_wrong_sums_shows_no_time)
     says(text, "bytes sent by one node");
 }
 
-/* Its times are in no table, but its sums count. */
+/* Its times appear in no table, but its sums count. */
 Test(results, wrong_sums_through_the_library_count)
 {
     add_ring_and_server(MODEL, 80000, 240000);

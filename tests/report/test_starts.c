@@ -1,4 +1,4 @@
-/* The judge of rows and runs, several starts as one measurement, and verdicts from them. */
+/* Tests the judge of rows and runs, the combination of several starts, and verdicts. */
 #include <math.h>
 #include <string.h>
 
@@ -100,13 +100,13 @@ Test(starts, a_verdict_needs_intervals_and_two_starts_of_both)
     cr_expect_str_eq(found.why, "sums are WRONG");
 }
 
-/* Each alone would pass for a difference: the iterations of a start agree to 0.1%. */
+/* Each start alone would show a difference, because its iterations agree to 0.1%. */
 Test(starts, a_difference_below_the_spread_is_none)
 {
     struct measured one = of_two(100, 106, 0.1), two = of_two(101, 102, 0.1);
     struct measured near = of_two(107, 108, 0.1);
     cr_expect(starts_compare(&one, &two).verdict == VERDICT_SAME);
-    /* The hulls are apart, and the medians differ by less than the starts of the first. */
+    /* The hulls do not overlap, but the medians differ by less than the starts of the first. */
     cr_expect(starts_compare(&one, &near).verdict == VERDICT_SAME);
     struct measured a = of_two(1000, 1000, 0.1), b = of_two(1004, 1004, 0.1);
     cr_expect(starts_compare(&a, &b).verdict == VERDICT_SAME, "1.00");
@@ -130,7 +130,7 @@ Test(starts, the_spread_of_other_configurations_widens)
 
 /* -------- simulated --------------------------------------------------------------------------- */
 
-/* Sum of twelve uniform numbers less six: near normal. */
+/* The sum of twelve uniform numbers minus six is nearly normal. */
 static double noise(struct rng_key key, uint64_t at, uint64_t of)
 {
     double sum = -6;
@@ -144,8 +144,8 @@ static double noise(struct rng_key key, uint64_t at, uint64_t of)
 
 enum { ITERATIONS = 8, STARTS = 2 };
 
-/* A configuration whose true median is `truth_us`: each start has its own luck, and each iteration.
- */
+/* A configuration with the true median `truth_us`. Each start has a random factor, and so has each
+ * iteration. */
 static struct measured simulate(uint64_t seed, double truth_us, double start_share,
                                 double iteration_share)
 {
@@ -167,7 +167,7 @@ static const struct {
     double start, iteration;
 } shares[] = {{0.05, 0.005}, {0.05, 0.05}, {0.002, 0.05}, {0.3, 0.05}};
 
-/* Runs of ten configurations, which share the pooled spread. */
+/* Runs of ten configurations that share the pooled spread. */
 Test(starts, intervals_cover_the_truth)
 {
     enum { RUNS = 200, POINTS = 10 };
@@ -190,12 +190,12 @@ Test(starts, intervals_cover_the_truth)
         }
         cr_expect(covered >= 0.95 * RUNS * POINTS, "starts %g, iterations %g: %zu of %d",
                   shares[k].start, shares[k].iteration, covered, RUNS * POINTS);
-        /* Why starts must be in it. */
+        /* intervals must therefore include the starts */
         cr_expect(k != 0 || by_one_start < 0.8 * RUNS * POINTS, "%zu", by_one_start);
     }
 }
 
-/* Two runs of one program, six configurations each, as psring compare does it: at most one run in
+/* Two runs of one program with six configurations each, as in psring compare. At most one run in
  * twenty has any verdict. */
 Test(starts, one_program_twice_differs_rarely)
 {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_simulate.sh BUILD [CMAKE-OPTION...] [--short]: experiments/simulate.sh builds psring-simulate in the folder BUILD and
-# keeps it. It simulates, and reports rows that differ from the closed forms. --short: configures, and compiles the
-# stand-ins for clocks, threads and the network alone, because the whole build takes minutes.
+# test_simulate.sh BUILD [CMAKE-OPTION...] [--short]: experiments/simulate.sh builds psring-simulate in the folder BUILD
+# and keeps it. It simulates, and reports rows that differ from the closed forms. --short only configures and compiles
+# the replacements of clocks, threads and the network. The whole build takes minutes.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
@@ -11,7 +11,7 @@ shift
 simulate=$root/experiments/simulate.sh
 out=$folder/out
 
-# ends CODE WORDS ARGUMENT...: simulate.sh ends so, and says that.
+# ends CODE WORDS ARGUMENT...: simulate.sh exits with CODE and prints WORDS.
 ends()
 {
     local expected=$1 words=$2 code=0
@@ -36,14 +36,14 @@ fi
 cmake --preset simulate -S "$root" -B "$build" "$@" >"$folder/log" 2>&1 || fail "cmake failed:"
 if ((short)); then
     mapfile -t objects < <(ninja -C "$build" -t targets all | sed -n 's/: C_COMPILER.*//p' | grep simulat)
-    ((${#objects[@]} >= 5)) || fail "only ${#objects[@]} files stand in for others: ${objects[*]}"
+    ((${#objects[@]} >= 5)) || fail "only ${#objects[@]} files replace others: ${objects[*]}"
     cmake --build "$build" --target "${objects[@]}" >"$folder/log" 2>&1 || fail "the build failed:"
     echo "simulate: compiles ${#objects[@]} files"
     exit 0
 fi
 cmake --build "$build" --target psring-simulate >"$folder/log" 2>&1 || fail "the build failed:"
 
-# model.json: two transports of psring's over one network, and an algorithm of MPI_Allreduce's.
+# model.json: two psring transports over one network, and an algorithm of MPI_Allreduce.
 model()
 {
     local terms='latency_s link_s_per_byte burst_s fill_burst_s reduce_s_per_byte message_s cpu_message_s cpu_s_per_byte' between='' transport term
@@ -76,10 +76,10 @@ awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
     END { print NR }' "$out/simulate.csv" | grep -q '^simulated:net/tcp/flat 150 simulated:net/zmq/flat 294 ' || fail "times are not those of the fitted links"
 sed 's/"workers"/"labourers"/' "$folder/model.json" >"$folder/other.json"
 ends 2 "a model is incomplete; expected a model.json of this version" --quick --cost-model "$folder/other.json"
-(($(grep -vc '^ *$' "$folder/log") == 1)) || fail "more than one message of a model.json that is none:"
+(($(grep -vc '^ *$' "$folder/log") == 1)) || fail "more than one message for a bad model.json:"
 
-# What was measured in a virtual cluster of 200 Mbit/s on an idle machine, and what must be left out: rows of loopback, which say
-# nothing of links, of links that are not all alike, of processors that were the limit. In a run's folder, which keeps its own.
+# Rows of an idle virtual cluster of 200 Mbit/s, and rows that must be left out: loopback without information about
+# links, unequal links, and processors as the limit. The folder is that of a run, whose own files stay.
 mkdir -p "$out"
 echo "of the run" | tee "$out/summary.txt" >"$out/log.txt"
 awk -F, 'BEGIN { OFS = "," } NR == 1 { print $0, "cpu_busy"; next }
@@ -88,11 +88,11 @@ awk -F, 'BEGIN { OFS = "," } NR == 1 { print $0, "cpu_busy"; next }
 awk -F, 'NR > 1 && $NF == 0.9 { $11 *= 2 } 1' OFS=, "$folder/measured.csv" >"$folder/busy.csv" && mv "$folder/busy.csv" "$folder/measured.csv"
 ends 0 "10 of 10 rows within 5%." --quick --workers 8 --against "$folder/measured.csv"
 [[ $(cat "$out/summary.txt" "$out/log.txt") == "of the run"$'\n'"of the run" ]] || fail "the run's own summary.txt or log.txt is gone"
-grep -qE '^[0-9]+ rows, 18 against a closed form, 0 WRONG\.$' "$folder/log" || fail "not all closed forms were looked at:"
+grep -qE '^[0-9]+ rows, 18 against a closed form, 0 WRONG\.$' "$folder/log" || fail "not all closed forms were checked:"
 head -n 1 "$out/simulate.csv" | grep -q '^backend,transport,device,network,workers,servers,placement,bytes,' ||
     fail "simulate.csv has other columns than bench.csv"
 
-# time NETWORK BACKEND: of its last row with 8 workers and no dedicated server, in ms.
+# time_of NETWORK BACKEND: prints the ms of its last row with 8 workers and no dedicated server.
 time_of()
 {
     awk -F, -v network="simulated:$1" -v backend="$2" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
@@ -102,14 +102,16 @@ time_of()
         END { printf "%.0f\n", time / 1e3 }' "$out/simulate.csv"
 }
 
-# 2(W-1)/W M/B = 352.7 ms, and 14 a; of racks of two, 4:1: half a rate between them; a host's slow link holds up a whole ring.
+# 2(W-1)/W M/B = 352.7 ms, plus 14 a. Racks of two with 4:1 have half the rate between them. A slow link of one host
+# delays the whole ring.
 [[ $(time_of flat ring) == 354 ]] || fail "ring, flat: $(time_of flat ring) ms, expected 354"
 [[ $(time_of racks-4x2-4:1 ring) == 706 ]] || fail "ring, racks: $(time_of racks-4x2-4:1 ring) ms, expected 706"
 [[ $(time_of racks-4x2-4:1-interleaved ring) == 1411 ]] ||
     fail "ring, neighbours in different racks: $(time_of racks-4x2-4:1-interleaved ring) ms, expected 1411"
 [[ $(time_of one-at-0.5 ring) == 706 ]] || fail "ring, one slow host: $(time_of one-at-0.5 ring) ms, expected 706"
 
-# on_two RATE LATENCY HEADER BURST OPTION...: two hosts' ring in one message a step, its row in step.csv.
+# on_two RATE LATENCY HEADER BURST OPTION...: simulates the ring of two hosts with one message a step; its row is in
+# step.csv.
 on_two()
 {
     local rate=$1 latency=$2 header=$3 burst=$4
@@ -127,7 +129,8 @@ on_two()
         { printf "%.1f %.1f\n", $at["exposed_us_median"] / 1e3, $at["time_us_median"] / 1e3 }' "$folder/step.csv")
 }
 
-# Two workers swap 65,536 bytes, a message each, at 1 MB/s; a burst of 10,000 bytes goes at once, before the rate holds.
+# Two workers swap 65,536 bytes, one message each, at 1 MB/s. A burst of 10,000 bytes leaves at once, before the rate
+# applies.
 on_two 1000000 0 0 0 --sizes 65536
 [[ $alone == 65.5 ]] || fail "a swap of 65,536 bytes at 1 MB/s takes $alone ms, expected 65.5:"
 on_two 1000000 0 0 10000 --sizes 65536
@@ -135,9 +138,10 @@ on_two 1000000 0 0 10000 --sizes 65536
 on_two 1000000 0 1000 0 --sizes 65536
 [[ $alone == 66.5 ]] || fail "with headers of 1,000 bytes it takes $alone ms, expected 66.5:"
 
-# Steps that exchange a model's gradients: MODEL OPTION... puts what they expose and what averaging alone takes,
-# in ms, into exposed and alone. One bucket hides nothing; of several only the last one is exposed where computing is long; where the
-# network is the limit, the next step's forward pass hides more. 2(W-1)/W M/B = M/B = 178.2 ms, and a = 0.1.
+# step MODEL OPTION...: simulates steps that exchange a model's gradients. Sets exposed and alone to the exposed
+# communication and to the time of averaging alone, in ms. A single bucket hides nothing. With several buckets and long
+# computation only the last one is exposed. If the network is the limit, the next step's forward pass hides more.
+# 2(W-1)/W M/B = M/B = 178.2 ms, and a = 0.1.
 step()
 {
     on_two 1000000000 1e-4 0 0 --model-gradients "$@"
@@ -152,17 +156,18 @@ step vgg16 --bucket-mb 64 --compute-ms 500
 awk -v exposed="$exposed" -v alone="$alone" -v waits="$waits" 'BEGIN { exit !(exposed >= alone - 500 && exposed < waits - 50) }' ||
     fail "where the network is the limit a step exposes $exposed of $alone ms, and $waits where it waits for its buckets; expected less, hidden by the next forward pass:"
 
-# A time that is not so, a sum that is not exact.
+# A wrong time, and an inexact sum.
 awk -F, 'BEGIN { OFS = "," } NR == 4 { $11 *= 1.1 } { print }' "$here/measured.csv" >"$folder/measured.csv"
 ends 1 "9 of 10 rows within 5%." --quick --workers 2 --against "$folder/measured.csv"
 grep -q '8 .*-9\.[0-9]*% WRONG$' "$folder/log" || fail "the row that is off is not named:"
 awk -F, 'BEGIN { OFS = "," } NR == 2 { $25 = 1 } { print }' "$out/simulate.csv" >"$folder/inexact.csv"
-! awk -f "$root/experiments/simulate/summary.awk" "$folder/inexact.csv" >"$folder/log" || fail "a wrong element is no fault:"
+! awk -f "$root/experiments/simulate/summary.awk" "$folder/inexact.csv" >"$folder/log" || fail "a wrong element passes:"
 grep -q ' WRONG$' "$folder/log" || fail "the row with a wrong element is not named:"
 awk -F, 'BEGIN { OFS = "," } NR == 2 { $11 *= 1.006 } { print }' "$out/simulate.csv" >"$folder/slow.csv"
-! awk -f "$root/experiments/simulate/summary.awk" "$folder/slow.csv" >"$folder/log" || fail "0.6% off the closed form is no fault:"
+! awk -f "$root/experiments/simulate/summary.awk" "$folder/slow.csv" >"$folder/log" || fail "0.6% off the closed form passes:"
 
-# Published comparisons: signs and orders as published, each off row with what moves it; one turned round is WRONG.
+# Published comparisons: signs and orders are as published, and each row that is off has the effect of the assumptions.
+# A reversed sign is WRONG.
 papers()
 {
     local expected=$1 words=$2 code=0
@@ -174,11 +179,11 @@ papers()
 papers 2 "--tcp-rate '0': expected a number above 0" --tcp-rate 0
 papers 2 "unknown argument '--fast'" --fast
 papers 0 "0 WRONG." --quick
-grep -qE '^ +16  tcp +vgg16 +62\.5 ' "$folder/log" || fail "published is not beside simulated:"
+grep -qE '^ +16  tcp +vgg16 +62\.5 ' "$folder/log" || fail "published and simulated are not in one row:"
 awk -F, 'BEGIN { OFS = "," } NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
     $at["network"] == "simulated:horovod/rdma/4" && $at["model_gradients"] == "vgg16" { $at["scaling_efficiency"] = 0.5 } { print }' \
     "$folder/papers/papers.csv" >"$folder/slow.csv"
-! awk -v what=all -f "$root/experiments/simulate/papers.awk" "$folder/slow.csv" >"$folder/log" || fail "RDMA that loses is no fault:"
+! awk -v what=all -f "$root/experiments/simulate/papers.awk" "$folder/slow.csv" >"$folder/log" || fail "RDMA that loses passes:"
 grep -q '^  WRONG  16 GPUs: RDMA gains VGG-16 most' "$folder/log" || fail "the sign that is wrong is not named:"
 
 echo "simulate: closed forms, measured rows and platforms as expected"

@@ -1,8 +1,8 @@
 /*
- * check_timeline FILE: is it what Chrome's "Trace Event Format" and Perfetto ask for? Every event
- * has its fields; ranges of a row nest; a flow goes from one range to another and not backwards;
- * rows have names. Prints how many events there are of each kind: "RANK CATEGORY COUNT". Ends with
- * 1, and the reason, if it is not.
+ * check_timeline FILE: checks that a file conforms to Chrome's "Trace Event Format" and Perfetto.
+ * Every event has its fields. Ranges of a row nest. A flow goes forward from one range to another.
+ * Rows have names. Prints the number of events of each kind: "RANK CATEGORY COUNT". Exits with 1,
+ * and the reason, if a check fails.
  */
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -46,7 +46,7 @@ static cJSON *parse(const char *path)
     cJSON *document = cJSON_Parse(text);
     free(text);
     if (!document)
-        fail("is no JSON", NULL);
+        fail("is not JSON", NULL);
     return document;
 }
 
@@ -95,7 +95,7 @@ static void take(const cJSON *item)
     }
 }
 
-/* By row, then time; what encloses first. A flow comes after the ranges that begin with it. */
+/* Sorts by row, then time, outer ranges first. A flow comes after the ranges that begin with it. */
 static int compare(const void *a, const void *b)
 {
     const struct event *one = a, *two = b;
@@ -111,7 +111,8 @@ static int compare(const void *a, const void *b)
     return (one->end < two->end) - (one->end > two->end);
 }
 
-/* Two sums of two decimal fractions, one number: 1 ns is the resolution. */
+/* Compares with a tolerance: sums of decimal fractions differ in rounding, and 1 ns is the
+ * resolution. */
 static bool before(double one, double two)
 {
     return one < two - 0.0005;
@@ -132,11 +133,11 @@ static void check_nesting(void)
                                                     : before(open[depth - 1]->end, event->begin)))
             depth--;
         if (event->phase[0] != 'X' && depth == 0)
-            fail("a flow outside of all ranges", event);
+            fail("a flow outside all ranges", event);
         if (event->phase[0] != 'X')
             continue;
         if (depth > 0 && before(open[depth - 1]->end, event->end))
-            fail("ends after what it began in", event);
+            fail("ends after its enclosing range", event);
         if (depth == DEPTH)
             fail("too deep", event);
         open[depth++] = event;
@@ -151,7 +152,7 @@ static int compare_flows(const void *a, const void *b)
     return order ? order : two->phase[0] - one->phase[0]; /* s, then f */
 }
 
-/* Prints how many there are, and how many have one end only: the other was not recorded. */
+/* Prints the number of flows, and of flows with one end because the other was not recorded. */
 static void check_flows(void)
 {
     const struct event **flows = calloc(count + 1, sizeof(struct event *));
@@ -177,7 +178,8 @@ static void check_flows(void)
     free(flows);
 }
 
-/* Of the events of a row, or of row 0 for its process, one gives the name: rows are together. */
+/* Whether an event of a row (row 0: of its process) gives the name. The events of a row are
+ * adjacent. */
 static bool has_name(size_t first, size_t end, const char *kind)
 {
     for (size_t i = first; i < end; i++) {

@@ -1,6 +1,6 @@
-/* Offsets of clocks, from made-up passages through barriers. They are found within their error. A
- * machine has one clock, unless the passages show several. Clocks drift. The last test measures
- * between ranks whose clocks begin at different times. */
+/* Clock offsets from synthetic passages through barriers. Each is found within its error. A machine
+ * has one clock, unless the passages show several. Clocks drift. The last test measures between
+ * ranks whose clocks start at different times. */
 #include <criterion/criterion.h>
 
 #include "common/base/clock.h"
@@ -10,9 +10,9 @@
 
 enum { RANKS = 4, ROUNDS = 40 };
 
-/* True times of barriers, one each `every_ns`, that rank `i % RANKS` enters last, then everybody
- * leaves some 20 to 220 us later; told by clocks that are `skew_ns` ahead of the true one, rank r's
- * by r * `ppm` millionths of the time more. */
+/* Barriers every `every_ns` of true time. Rank `i % RANKS` enters barrier i last, and each rank
+ * leaves 20 to 220 us later. Clocks are `skew_ns` ahead of the true time; that of rank r also
+ * drifts by r * `ppm` millionths. */
 static void pass_drifting(struct clock_passage *all, const int64_t *skew_ns, int64_t every_ns,
                           int64_t ppm)
 {
@@ -40,7 +40,7 @@ static void expect_found(const struct clock_offset *found, int64_t skew_ns)
     int64_t off = found->offset_ns + skew_ns;
     cr_expect(off <= found->error_ns && -off <= found->error_ns, "%lld off, error %lld",
               (long long)off, (long long)found->error_ns);
-    cr_expect_lt(found->error_ns, 60000); /* half the sum of the two least latencies, or so */
+    cr_expect_lt(found->error_ns, 60000); /* about half the sum of the two shortest latencies */
 }
 
 Test(clock_offset, is_found_within_its_error)
@@ -74,7 +74,7 @@ Test(clock_offset, is_one_on_a_machine)
     expect_found(&two, skew_ns[2]);
     for (int rank = 2; rank < RANKS; rank++) {
         struct clock_offset alone = clock_offset_of(all, apart, RANKS, ROUNDS, rank);
-        /* each may have drifted while it was measured, one for 200 us longer than the other */
+        /* each may have drifted during its measurement, one for 200 us longer */
         cr_expect_leq(two.error_ns, alone.error_ns + 10);
     }
 }
@@ -83,7 +83,7 @@ Test(clock_offset, believes_what_it_measures)
 {
     const int64_t skew_ns[RANKS] = {0, 3000000, 0, 4000000};
     const int machines[RANKS] = {0, 0, 2,
-                                 2}; /* not so: ranks 1 and 3 are in another time namespace */
+                                 2}; /* wrong: ranks 1 and 3 are in another time namespace */
     struct clock_passage all[RANKS * ROUNDS];
     pass(all, skew_ns);
     for (int rank = 1; rank < RANKS; rank++) {
@@ -92,7 +92,8 @@ Test(clock_offset, believes_what_it_measures)
     }
 }
 
-/* As with many ranks, whose rounds take long: by more than lies between the bounds of one round. */
+/* Many ranks have long rounds. The clocks then drift by more than the distance between the bounds
+ * of one round. */
 Test(clock_offset, clocks_may_drift_while_they_are_measured)
 {
     const int64_t skew_ns[RANKS] = {0, 1500000, -7000000, 12345}, every_ns = 100000000, ppm = 30;
@@ -122,8 +123,8 @@ Test(clock_offset, drifts_linearly)
 
 /* -------- between ranks ----------------------------------------------------------------------- */
 
-/* The linker puts these in place of the real ones (tests/CMakeLists.txt): a rank's clock is ahead.
- */
+/* The linker replaces the real functions with these (tests/CMakeLists.txt): the clock of a rank is
+ * ahead. */
 static _Thread_local int64_t skew_ns;
 int64_t __real_clock_now_ns(void);
 int64_t __wrap_clock_now_ns(void);
@@ -152,12 +153,12 @@ static void measure(struct world *world, void *context)
     rank_assert_ok(clock_offset_measure(world, &before));
     check_near(before.offset_ns, 0, before.error_ns);
     rank_assert(before.error_ns == 0, "one machine, one clock");
-    /* As if each rank were on another machine, with another clock. */
+    /* Pretend that each rank is on another machine with another clock. */
     int64_t first_ns = skew_ns = world->rank * INT64_C(1234567890);
     world->machine = world->rank;
     rank_assert_ok(clock_offset_measure(world, &before));
     check_near(before.offset_ns, -first_ns, before.error_ns);
-    rank_assert(before.error_ns < INT64_C(1000000000)); /* however busy the machine is */
+    rank_assert(before.error_ns < INT64_C(1000000000)); /* also on a busy machine */
     int64_t drift_ns = world->rank * INT64_C(50000000);
     skew_ns += drift_ns;
     rank_assert_ok(clock_offset_measure(world, &after));

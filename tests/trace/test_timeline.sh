@@ -9,7 +9,7 @@ check_timeline=$1
 steps=6
 timeline=$folder/timeline.json
 
-# check WHAT [LOOSE]: the file that has just been written is right; what is in it: $folder/counts. LOOSE: how many messages may
+# check WHAT [LOOSE]: the new file is valid; $folder/counts has its events. LOOSE is the number of messages that may
 # have one end only.
 check()
 {
@@ -17,7 +17,7 @@ check()
     there "all loose ${2:-0}"
 }
 
-# there LINE...: the file has so many of those: "RANK CATEGORY COUNT", COUNT + for any.
+# there LINE...: the file has these counts, "RANK CATEGORY COUNT"; COUNT + means any number.
 there()
 {
     local line
@@ -66,7 +66,7 @@ record "doubling" 2 --backend rhd --bucket-mb 0.0001
 record "no other process" 0 --backend none
 there "all flows 0"
 record "loaders" 2 --backend ring --data-threads 3 --augment shift:1
-for rank in 0 1; do # not each thread need have come to make one
+for rank in 0 1; do # some threads may not have made a batch
     grep -q "\"pid\":$rank,\"tid\":[0-9]*,\"name\":\"thread_name\",\"args\":{\"name\":\"loader[0-2]\"}" "$timeline" ||
         fail "no row of a loader of rank $rank"
 done
@@ -76,9 +76,9 @@ train 2 --backend ring --model lenet --batch 8 --steps 9 --timeline "$timeline" 
 there "0 step 3" "1 step 3"
 grep -q '"args":{"step":2}' "$timeline" || fail "the third step is not in the timeline"
 
-# as_train_csv WHAT [parts]: psring trace prints the time of a step that the run's row has, in the same unit. The two may
-# differ by a half. One goes by clocks, the other from a barrier on, and other processes may take the cores between them.
-# parts: one rank is always the busiest, and its parts are compared, too, within 10%. Both name the same limit, and the
+# as_train_csv WHAT [parts]: psring trace prints the same step time as the run's row, in the same unit. Both may differ
+# by a half: one uses clocks, the other starts at a barrier, and other processes may take the cores in between. With
+# "parts" one rank is always the busiest, and its parts are compared within 10%. Both name the same limit, and the
 # messages are in order.
 as_train_csv()
 {
@@ -131,7 +131,7 @@ pace "a slow rank" --model lenet --compute paced:20 --straggler 1:3 --metrics "$
 as_train_csv "a slow rank" parts
 grep -q "^limited by rank 1: " "$folder/log" || fail "a slow rank:"
 
-# A link's rate that cannot be right is not believed, here and there.
+# Both commands reject an impossible link rate.
 pace "a rate that cannot be" --model keras-cnn --compute paced:0.1 --link-rate 1e6
 grep -q "^limited by averaging: .*--link-rate is not this link's rate" "$folder/log" || fail "a rate that cannot be:"
 "$psring" trace "$timeline" >"$folder/log" || fail "psring trace, a rate that cannot be:"
@@ -140,14 +140,13 @@ grep -q "^limited by averaging: .*--link-rate is not this link's rate" "$folder/
 grep -q "critical path of step 7 " "$folder/log" || fail "--step 7:"
 grep -q "^critical paths of all 20 steps except the first (warm-up)$" "$folder/log" || fail "the first step is among the shares:"
 
-# The weights are what they are without, and so are the bytes.
+# Recording changes neither the weights nor the bytes.
 train 2 --backend ring --model lenet --batch 8 --steps $steps
 before=$weights
 train 2 --backend ring --model lenet --batch 8 --steps $steps --timeline "$timeline"
 [[ $weights == "$before" ]] || fail "recording changes the weights"
 
-# By rendezvous, without MPI; rank 0's folder need not be the others'.
-# shellcheck source-path=SCRIPTDIR source=../lib/ranks_lib.sh
+# By rendezvous, without MPI. Each rank has its own folder.
 . "$lib/ranks_lib.sh"
 port=$(free_port)
 mkdir "$folder/first" "$folder/second"
@@ -162,7 +161,7 @@ check "by rendezvous"
 there "0 step $steps" "1 step $steps"
 [[ ! -e $folder/second/t.json ]] || fail "rank 1 wrote a file"
 
-# Wrong use, and a file that cannot be.
+# Wrong options, and a file that cannot be written.
 refuse()
 {
     local rc=0

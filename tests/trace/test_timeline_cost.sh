@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_timeline_cost.sh: what it says of ratios that are known: in the place of mpirun something that
-# "trains" in 100 ms a step, with a timeline in as many as the test says.
+# test_timeline_cost.sh: cost.sh reports known ratios. A fake mpirun "trains" in 100 ms a step, and with a timeline in
+# the time that the test sets.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
@@ -13,7 +13,7 @@ step=100
 while [ $# -gt 0 ]; do
     case $1 in
     --metrics) rows=$2 ;;
-    --timeline) # the next of the steps; of a short list again from the first on
+    --timeline) # the next step time; a short list repeats
         step=$(head -n 1 "$STEPS")
         { tail -n +2 "$STEPS" && echo "$step"; } >"$STEPS.next"
         mv "$STEPS.next" "$STEPS"
@@ -26,7 +26,7 @@ END
 chmod +x "$folder/bin/mpirun"
 export STEPS=$folder/steps
 
-# says PAIRS LINE STEP...: with these ms a step, by turns.
+# says PAIRS LINE STEP...: cost.sh prints LINE for these ms per step, used in turn.
 says()
 {
     local pairs=$1 line=$2

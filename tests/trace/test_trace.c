@@ -1,5 +1,5 @@
-/* What a trace keeps of what ranges tell: order, nesting, threads, the steps asked for, and how
- * much is dropped when there is no room. */
+/* A trace keeps ranges: order, nesting, threads, and the requested steps. It counts dropped events
+ * when a buffer is full. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 
@@ -34,7 +34,7 @@ Test(trace, keeps_what_ends_in_its_order)
     range_end();
     range_close(&open);
     trace_stop(trace);
-    nest(8); /* nobody listens */
+    nest(8); /* without a listener */
     const struct trace_thread *thread = &trace->threads[0];
     cr_assert(trace_threads(trace) == 1 && thread->count == 5 && trace_dropped(trace) == 0);
     cr_expect_str_eq(thread->name, "main");
@@ -75,7 +75,7 @@ Test(trace, records_the_steps_asked_for)
         range_close(&open);
         range_end();
     }
-    range_at_step(3); /* of a server that is behind: it is over */
+    range_at_step(3); /* from a server that is behind: recording is over */
     nest(3);
     uint64_t steps = 0, first = 0, last = 0;
     for (size_t i = 0; i < trace->threads[0].count; i++) {
@@ -98,14 +98,15 @@ Test(trace, ignores_what_is_too_deep)
         range_begin("deep", &(struct range_about){.kind = RANGE_COMPUTE});
     for (int depth = 0; depth < TRACE_DEPTH + 3; depth++)
         range_end();
-    range_end(); /* of nothing */
+    range_end(); /* without a range */
     cr_expect_eq(trace->threads[0].count, TRACE_DEPTH);
     nest(0);
     cr_expect_eq(trace->threads[0].count, TRACE_DEPTH + 2);
     trace_free(&trace);
 }
 
-/* A server in the same process is a step behind: it does not end what the other has begun. */
+/* A server in the same process is a step behind. It does not end recording that the worker has
+ * begun. */
 Test(trace, begins_and_ends_once)
 {
     start(100, 3, 5);
@@ -127,7 +128,7 @@ Test(trace, begins_and_ends_once)
 
 enum { THREADS = TRACE_THREADS + 2, TIMES = 500 };
 
-static pthread_barrier_t all_told; /* a buffer is free again when its thread has ended */
+static pthread_barrier_t all_told; /* a buffer becomes free when its thread ends */
 
 static void *tell(void *argument)
 {
@@ -140,7 +141,7 @@ static void *tell(void *argument)
     return NULL;
 }
 
-/* As servers' threads do, which pause. */
+/* Like the threads of servers, which pause. */
 Test(trace, threads_one_after_the_other_share_a_buffer)
 {
     start(THREADS * TIMES, 0, 1);
@@ -176,7 +177,8 @@ Test(trace, has_a_buffer_for_each_thread)
         for (size_t i = 0; i < thread->count; i++)
             cr_expect_eq(thread->events[i].about.peer, thread->events[0].about.peer);
     }
-    /* The first buffer is the main thread's; two calls told, and not heard, per range. */
+    /* The first buffer belongs to the main thread. The remaining threads have no buffer, so both
+     * calls of each range are dropped. */
     cr_expect_geq(trace_dropped(trace), (THREADS - TRACE_THREADS + 1) * TIMES);
     trace_free(&trace);
 }

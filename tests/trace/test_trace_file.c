@@ -1,5 +1,5 @@
-/* What is read from a timeline: parts of steps, messages' order, the critical path; from a file
- * made by hand, in which all of it can be told beforehand. Files that are none. */
+/* Reads a timeline: parts of steps, order of messages, critical path. The file is made by hand, so
+ * all results are known. Bad files are refused. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +26,8 @@
     "\",\"args\":{" args "}},\n"
 
 /*
- * Two ranks, us. Rank 0 computes for 40, rank 1 for 60 and asks for its bucket then; its message
- * takes 20; rank 0 adds for 5, and updates for 10.
+ * Two ranks, times in us. Rank 0 computes for 40. Rank 1 computes for 60, then requests its bucket;
+ * its message takes 20. Rank 0 adds for 5, and updates for 10.
  *
  *     rank 0  training   |data 5|forward 35     |wait for the bucket         88|update 10|
  *             averaging                        |allreduce 42 .. wait 80, add 85|
@@ -103,7 +103,7 @@ Test(trace_file, parts_of_a_step_add_up)
     trace_file_free(&file);
 }
 
-/* Two ranks that end early and late in turn: every step takes 45 ms, not the 60 of the late one. */
+/* Two ranks end early and late in turn. Every step takes 45 ms, not the 60 of the late rank. */
 Test(trace_file, steps_of_all_go_from_last_to_last)
 {
     enum { STEPS = 5 };
@@ -174,7 +174,8 @@ Test(trace_file, the_path_goes_through_the_late_rank_and_the_link)
     trace_file_free(&file);
 }
 
-/* The message had been sent before rank 0 began to wait for it: what kept rank 0 is on the path. */
+/* The message was sent before rank 0 began to wait for it, so the path contains the activity that
+ * delayed rank 0. */
 Test(trace_file, a_message_that_waits_for_a_late_receiver_is_not_the_links)
 {
     static const struct expected_stretch expected[] = {
@@ -187,7 +188,7 @@ Test(trace_file, a_message_that_waits_for_a_late_receiver_is_not_the_links)
     struct trace_path found;
     strcpy(text, steps);
     for (char *at = text; (at = strstr(at, "\"ts\":62.000")) != NULL;)
-        memcpy(at, "\"ts\":43.000", 11); /* its range, and the flow's begin */
+        memcpy(at, "\"ts\":43.000", 11); /* its range, and the begin of the flow */
     read_file(&file, text);
     cr_assert_eq(trace_path_find(&file, 0, &found), STATUS_OK);
     expect_path(&found, expected, sizeof expected / sizeof *expected);
@@ -209,7 +210,7 @@ Test(trace_file, messages_that_come_before_they_go)
     trace_file_free(&file);
 }
 
-/* What psring trace prints of the file. */
+/* The output of psring trace for a file. */
 static const char *say(const char *file)
 {
     static struct capture capture;
@@ -236,7 +237,7 @@ Test(trace_file, the_command_prints_it)
     cr_expect(strstr(text, "messages 1; received before they were sent: 0"), "%s", text);
 }
 
-/* As after HEAD in `steps`, with what psring train knew. */
+/* The events of `steps` after HEAD, with facts of psring train. */
 static const char *say_with(const char *facts)
 {
     static char text[sizeof steps + 1024];
@@ -246,7 +247,7 @@ static const char *say_with(const char *facts)
     return say(text);
 }
 
-/* Averaging takes 9 us on the rank that comes last, of which all is exposed. */
+/* Averaging takes 9 us on the last rank, all of it exposed. */
 Test(trace_file, judges_by_what_the_run_knew)
 {
     const char *text =
@@ -263,7 +264,7 @@ Test(trace_file, judges_by_what_the_run_knew)
     text = say_with("\"backend\":\"ring\",\"waits\":1,\"cpu_busy\":0.95,\"cpu_other\":0.02");
     cr_expect(strstr(text, "limited by the processors: averaging"), "%s", text);
     cr_expect(!strstr(text, "would"), "%s", text);
-    /* Rank 0 computed for 20 of 44 us; of two ranks the lower one counts. */
+    /* Rank 0 computed for 20 of 44 us. The lower value of both ranks counts. */
     text = say_with("\"backend\":\"ring\",\"waits\":0,\"cores\":1,\"threads\":1");
     cr_expect(strncmp(text, "limited by the processors", 25) == 0, "%s", text);
 }
@@ -275,7 +276,7 @@ Test(trace_file, judges_by_what_the_run_knew)
     FLOW("f", 1, 1, ts10, "a" number)                                                              \
     FLOW("s", 1, 1, ts10, "b" number) FLOW("f", 0, 1, ts20, "b" number)
 
-/* Rank 0 asks, rank 1 answers, three times, 10 us each way. */
+/* Rank 0 asks and rank 1 answers, three times, 10 us each way. */
 Test(trace_file, what_goes_to_and_fro_is_a_line_each_way)
 {
     const char *text = say(

@@ -1,4 +1,4 @@
-// Last in the page of a run whose rows are not all what they should be: what is left of it? As use.js writes.
+// Last script in the page of a damaged run: checks the remaining parts. Writes its results like use.js.
 {
   const lines = [], { charts, failures } = window.psring || {};
   const expect = (what, holds) => lines.push(`${holds ? "ok" : "FAILED"} ${what}`);

@@ -1,5 +1,5 @@
-// Last in the page: uses it as a reader would. What it finds stands as lines in the element "used": "ok WHAT" or
-// "FAILED WHAT". COSTS is what print_costs has printed; EXPECTED the charts that must be there.
+// Last script in the page: uses the page like a reader. Writes its results as lines of the element "used": "ok WHAT" or
+// "FAILED WHAT". COSTS is the output of print_costs; EXPECTED are the charts that must exist.
 (async () => {
   const lines = [], { charts, animation, calculator, cost, DATA } = window.psring || {};
   const expect = (what, holds) => lines.push(`${holds ? "ok" : "FAILED"} ${what}`);
@@ -32,7 +32,7 @@
     [...charts.time_vs_workers.host.querySelectorAll(".controls button")].find(b => /axis/.test(b.textContent)).click();
     expect("the axis changes", charts.time_vs_workers.host.querySelector(".chart > svg").outerHTML !== logs);
 
-    // The replay: steps, and plays to its end.
+    // The replay steps, and plays to its end.
     const messages = DATA.replays.flatMap(r => r.messages);
     expect("the replay has both topologies", DATA.replays.length === 2 && DATA.replays.every(r => r.messages.length > 0));
     animation.step(1);
@@ -42,7 +42,8 @@
     const middle = DATA.replays[0].messages[0];
     animation.show((middle[2] + middle[3]) / 2);
     expect("something moves", animation.panels[0].moving() > 0);
-    // Frames by timers: this browser's virtual time runs ahead of the display, whose frames a busy machine delays.
+    // Timers drive the frames, because this browser's virtual time runs ahead of the display, whose frames a busy
+    // machine delays.
     let frameTime = performance.now();
     window.requestAnimationFrame = frame => setTimeout(() => frame(frameTime += 16), 16);
     animation.show(0);
@@ -53,7 +54,7 @@
     expect("the replay comes to its end", animation.ended && !animation.playing && animation.time === animation.end);
     expect("nothing moves at the end", animation.panels.every(p => p.moving() === 0));
 
-    // The calculator: every slider changes what it says.
+    // The calculator: every slider changes its text.
     for (const input of document.querySelectorAll("#calculator [data-name]")) {
       const said = document.getElementById("calculator").textContent;
       if (input.tagName === "SELECT") input.selectedIndex = 2; else input.value = (Number(input.min) + Number(input.max) * 2) / 3 + 0.4;
@@ -65,7 +66,7 @@
     const off = COSTS.filter(c => !(Math.abs(times[c.name](c) / c.seconds - 1) < 1e-9));
     expect(`${COSTS.length} times are those of the program's formulas` + (off.length ? `, but ${JSON.stringify(off[0])}` : ""), COSTS.length > 100 && off.length === 0);
 
-    // Colours, and access.
+    // Colours and accessibility.
     const ground = getComputedStyle(document.body).backgroundColor;
     document.getElementById("theme").click();
     expect("the button changes the colours", getComputedStyle(document.body).backgroundColor !== ground);

@@ -1,4 +1,4 @@
-// First in the page: remembers what goes wrong.
+// First script in the page: records errors.
 window.wrongs = [];
 window.addEventListener("error", event => wrongs.push(`error: ${event.message}`));
 window.addEventListener("unhandledrejection", event => wrongs.push(`rejection: ${event.reason}`));
