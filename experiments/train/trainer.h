@@ -7,6 +7,8 @@
  *     train_server.c      servers that own the parameters
  *     train_checkpoint.c  test, weights' sum, checkpoints, position
  *     train_report.c      rows, lines
+ *     train_bottleneck.c  evidence for the judge, bottleneck.c
+ *     progress.c, stop.c  the progress line; the end by a signal
  *     generation.c        elastic jobs
  */
 #ifndef PSRING_EXPERIMENTS_TRAIN_TRAINER_H
