@@ -152,7 +152,7 @@ static void begin(struct network *network, struct link *link, double now_s)
     schedule(network, crossing, at_once ? now_s : link->paid_s);
 }
 
-/* Handles that the last byte has left the host, and starts the next message. */
+/* Called when the last byte has left the host. Starts the next message. */
 static void leave(struct network *network, struct crossing *crossing)
 {
     struct lane *lane = crossing->lane;
@@ -259,7 +259,7 @@ void network_close(struct network *network)
 
 /* -------- lanes ------------------------------------------------------------------------------- */
 
-/* The link of a SimGrid link, created at the first call. NULL: no memory. */
+/* The link for a link of SimGrid, created at the first call. NULL: no memory. */
 static struct link *link_of(struct network *network, sg_link_t simgrids)
 {
     struct link *link = sg_link_get_data(simgrids);

@@ -1,7 +1,7 @@
 /*
- * The transport of a simulation. Messages take time (simulated_network.h) but only hand over
- * memory. Messages between ranks of one host take no time. Links carry the payload, plus the header
- * size of the platform per message.
+ * The transport of a simulation. Messages take simulated time (simulated_network.h), and their data
+ * moves through memory. Messages between ranks of one host take no time. Links carry the payload,
+ * plus the header size of the platform per message.
  *
  * Nothing polls. A waiting node sleeps on the bell of its inbox, and the network delivers there.
  * All actors run in one process and take turns. An actor is never interrupted between two calls of

@@ -188,8 +188,8 @@ static void leave_exposed(struct walk *walk, const struct trace_range *in, int64
     walk->row = row;
 }
 
-/* Leaves a bucket's averaging at its begin. Moves to the request for it, or stays on the thread if
- * the previous averaging ended later. */
+/* Leaves a bucket's averaging at its begin. Moves to the thread that requested it, or stays if the
+ * previous averaging ended after the request. */
 static void leave_allreduce(struct walk *walk, const struct trace_range *in)
 {
     int row = training_row(walk->file, walk->rank, in->end_ns);
