@@ -299,7 +299,7 @@ static void compare_clocks(const struct async *u, const struct async_chunk *prog
     answer->late = pull->late;
 }
 
-/* Checks, independently of the rules, that the answer lacks no step of its mode's guarantee. */
+/* Checks, independently of the rules, that the parameters lack no step that the mode promises. */
 static enum status check_bound(const struct async *u, int worker, const struct async_push *pull,
                                const struct message *answer)
 {

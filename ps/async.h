@@ -39,8 +39,8 @@ extern const struct server_policy server_async;
 
 struct async_rules {
     int to_apply;   /* workers that must have pushed a step before it is applied */
-    int to_answer;  /* workers that must have reached this step before an answer, ... */
-    uint64_t slack; /* ... minus this number of steps */
+    int to_answer;  /* workers that must have pushed c - slack before c is answered */
+    uint64_t slack; /* in steps */
     bool alone;     /* each push is applied separately */
 };
 

@@ -74,8 +74,9 @@ enum status server_reuse(struct server *server, struct transport_slot *slot);
 
 /* Decides when a server adds up or applies pushes, and when it answers them. */
 struct server_policy {
-    /* Called once at each end of a plan. begin: the store, the number of slots and the workers are
-     * known; it logs its errors. end frees what begin has allocated, also after a failed begin. */
+    /* Called at the start and at the end of a plan. begin: the store, the number of slots and the
+     * workers are known; it logs its errors. end frees what begin has allocated, also after a
+     * failed begin. */
     enum status (*begin)(struct server *server);
     void (*end)(struct server *server);
 

@@ -189,7 +189,7 @@ size_t halving_slices(int workers, size_t count, size_t segment_bytes)
 
 static enum status allocate(struct halving_schedule *schedule)
 {
-    size_t each = 2 * schedule->slices; /* most sends of an exchange; most receives */
+    size_t each = 2 * schedule->slices; /* limit of an exchange's sends, and of its receives */
     schedule->exchange_count = count_exchanges(schedule->workers);
     schedule->exchanges = calloc(schedule->exchange_count + 1, sizeof *schedule->exchanges);
     schedule->items = calloc(2 * each * schedule->exchange_count + 1, sizeof *schedule->items);

@@ -12,7 +12,7 @@
  *
  *     1. reduce-scatter within the host    worker l adds up part l of all its host's workers
  *     2. all-reduce across the hosts       a ring of the workers l of all hosts, on part l
- *     3. all-gather within the host        all take the other parts from those who have them
+ *     3. all-gather within the host        each worker copies the parts of the other workers
  *
  * Steps 1 and 3 use memory that the host's workers share (shared_memory.h). A worker writes its
  * vector there, and the workers that add read it. The sums come back the same way. The L rings of
@@ -98,8 +98,8 @@ static void add_locals(const struct hierarchical *self, void *data, struct chunk
         codec_add(&self->elements, data, span, local_part(self, local, span));
 }
 
-/* Writes the parts of our vector that other workers add to shared memory. In the ring's order it
- * writes our own part too, because another worker's part must be added before ours. */
+/* Copies to shared memory the parts of our vector that other workers add. In the ring's order it
+ * copies our own part too, because the received sum overwrites that part of data. */
 static void show_vector(const struct hierarchical *self, size_t bucket, const void *data)
 {
     void *shown = shared_vector(self->shared, self->host->rank);
@@ -213,7 +213,8 @@ static void complete(void *context, const void *data, struct chunk segment)
 
 /* -------- the all-reduce ---------------------------------------------------------------------- */
 
-/* Adds our part when there is no other host. Always uses the ring's order. */
+/* Adds up our part over the workers of the host, if there is no other host. Always uses the ring's
+ * order. */
 static void sum_alone(struct hierarchical *self, size_t bucket, void *data)
 {
     struct chunk part = chunk_at(self, bucket, 0, self->host->rank);
@@ -312,7 +313,7 @@ bool hosts_in_order(const int *hosts, int workers)
 
 /* -------- the groups and the memory of hosts -------------------------------------------------- */
 
-/* Group objects as lists only, without communication. */
+/* Builds both groups as lists only, without communication. */
 static enum status find_groups(struct host_groups *groups, const struct backend_env *site)
 {
     enum status status;

@@ -106,7 +106,7 @@ static enum status send_next(struct ring_run *run)
                           &ring->plan.tickets[item]);
 }
 
-/* The number of the item as which we sent, one round ago, the chunk that comes back as `item`. */
+/* The number under which we sent, one round ago, the chunk that returns as `item`. */
 static size_t sent_before(const struct ring_run *run, size_t item)
 {
     return item - (size_t)(run->ring->workers - 1) * run->schedule->segments;

@@ -148,7 +148,7 @@ void nccl_watch_free(struct nccl_watch **watch, bool finished);
 /* The caller holds the lock. */
 ncclComm_t nccl_watch_comm(const struct nccl_watch *watch);
 
-/* After a failure, too, call unlock. */
+/* Returns the first failure so far. Call unlock also after a failure. */
 enum status nccl_watch_lock(struct nccl_watch *watch);
 /* `status` is the result of the work under the lock: a failure aborts the communicator. Returns the
  * first failure. */
