@@ -155,7 +155,7 @@ static size_t unit(struct builder *builder, size_t in, size_t out, size_t kernel
     return out;
 }
 
-/* Branches: 1x1; 5x5; 3x3 twice; pooling. Returns the total width of all branches. */
+/* Branches: 1x1, 5x5, 3x3 twice, pooling. Returns the total width of all branches. */
 static size_t inception_35(struct builder *builder, size_t in, size_t pooled)
 {
     const size_t side = 35;
@@ -173,7 +173,7 @@ static size_t inception_to_17(struct builder *builder, size_t in)
            unit(builder, unit(builder, unit(builder, in, 64, 1, 35), 96, 9, 35), 96, 9, 17);
 }
 
-/* Branches: 1x1; 7x7 as a row and a column; the same twice; pooling. */
+/* Branches: 1x1, 7x7 as a row and a column, the same twice, pooling. */
 static size_t inception_17(struct builder *builder, size_t in, size_t width)
 {
     const size_t side = 17, kernel = 7, branch = 192;
@@ -197,7 +197,7 @@ static size_t inception_to_8(struct builder *builder, size_t in)
     return in + out + unit(builder, last, 192, 9, 8);
 }
 
-/* Branches: 1x1; 3x3 as a row and a column in parallel; the same after a 3x3; pooling. */
+/* Branches: 1x1, 3x3 as a row and a column in parallel, the same after a 3x3, pooling. */
 static size_t inception_8(struct builder *builder, size_t in)
 {
     const size_t side = 8, kernel = 3, branch = 384;
