@@ -20,18 +20,12 @@ Trains by each recipe of psring train --recipe list, with the number of workers 
 
   --data DIR      MNIST; else PSRING_DATA, else get_mnist.sh finds or fetches it
   --out DIR       where recipes.csv (a row an epoch) and a log for each run are left [recipes]; an earlier run's
-                  recipes.csv is replaced
+                  files are replaced
   --only RECIPE   this one
   --psring FILE   the program [build/psring]
 
 Ends with 1 where a run reaches less than it must, or ends with other weights.
 EOF
-}
-
-die()
-{
-    echo "run_recipes: $1" >&2
-    exit 1
 }
 
 # shellcheck disable=SC2317  # called by a trap
@@ -41,33 +35,40 @@ clean_up()
     [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
 }
 
-child=''
-psring=$here/../build/psring
+# By name: how many workers it is for, the least accuracy that it must reach, in percent of the test images, and the
+# backends that train it.
+recipes=("keras-horovod 4 99.0 ring ps" "large-batch 8 99.2 ring ps none" "lars-8192 8 98.5 ring ps none")
+
+child='' psring=$here/../build/psring command_line="$0 $*"
 out=recipes only='' data=${PSRING_DATA:-}
 while (($# > 0)); do
-    case $1 in
-    --help | -h)
-        usage
-        exit 0
-        ;;
-    --data | --out | --only | --psring)
-        (($# > 1)) || { echo "run_recipes: $1: a value is missing; see --help" >&2; exit 2; }
-        declare "${1#--}=$2"
-        shift 2
-        ;;
-    *) echo "run_recipes: $1: not an option; see --help" >&2; exit 2 ;;
-    esac
+    take_option "--data --out --only --psring" "$@"
+    shift 2
 done
+chosen=()
+for recipe in "${recipes[@]}"; do
+    [[ $only && ${recipe%% *} != "$only" ]] || chosen+=("$recipe")
+done
+((${#chosen[@]})) || die "--only '$only': no such recipe; expected one of ${recipes[*]%% *}" 2
+need_program
 [[ -n $data ]] || data=$("$here/get_mnist.sh")
 take_folder "$out"
-rm -f "$out/recipes.csv"
+files=(recipes.csv log.txt)
+for recipe in "${chosen[@]}"; do
+    read -r name _ _ backends <<<"$recipe"
+    for backend in $backends; do
+        files+=("$name-$backend.log")
+    done
+done
+replace_files "${files[@]}"
+begin_log "$command_line"
 trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 launch=(mpirun --oversubscribe --bind-to none --mca btl 'self,tcp')
 ((EUID != 0)) || launch+=(--allow-run-as-root)
-failed=0 found=0
+failed=0
 
 # run RECIPE WORKERS LEAST BACKEND: a line of the table; LEAST: percent of the test images.
 run()
@@ -89,26 +90,18 @@ run()
     accuracy=$(sed -n 's/^test accuracy \(.*\)% after.*/\1/p' "$log")
     weights=$(sed -n 's/^weights sha256 //p' "$log")
     : "${expected:=$weights}"
-    [[ $weights == "$expected" ]] || { verdict=' OTHER WEIGHTS' failed=1; }
+    [[ $weights ]] || { verdict=' NO WEIGHTS' failed=1; }
+    [[ $weights == "$expected" ]] || { verdict+=' OTHER WEIGHTS' failed=1; }
     awk -v a="$accuracy" -v least="$least" 'BEGIN { exit !(a >= least) }' || { verdict+=' TOO LOW' failed=1; }
     printf '%-14s %-5s %7d %11s %8s  %.12s%s\n' "$recipe" "$backend" "$workers" "$accuracy" "$least" "$weights" "$verdict"
 }
 
-# recipe NAME WORKERS LEAST BACKEND...
-recipe()
-{
-    local name=$1 workers=$2 least=$3 backend expected=''
-    shift 3
-    [[ -z $only || $only == "$name" ]] || return 0
-    found=1
-    for backend in "$@"; do
+printf '%-14s %-5s %7s %11s %8s  %s\n' recipe backend workers accuracy 'at least' weights
+for recipe in "${chosen[@]}"; do
+    read -r name workers least backends <<<"$recipe"
+    expected=''
+    for backend in $backends; do
         run "$name" "$workers" "$least" "$backend"
     done
-}
-
-printf '%-14s %-5s %7s %11s %8s  %s\n' recipe backend workers accuracy 'at least' weights
-recipe keras-horovod 4 99.0 ring ps
-recipe large-batch 8 99.2 ring ps none
-recipe lars-8192 8 98.5 ring ps none
-((found)) || { echo "run_recipes: --only $only: no such recipe; $psring train --recipe list names them" >&2; exit 2; }
+done
 exit $failed

@@ -118,6 +118,13 @@ keep_foreign_files()
     done
 }
 
+# replace_files FILE...: keep_foreign_files, then removes them.
+replace_files()
+{
+    keep_foreign_files "$@"
+    (cd "$out" && rm -f -- "$@")
+}
+
 begin_log() # ARGUMENT...
 {
     echo "== ${0##*/} $*" >"$out/log.txt"

@@ -78,9 +78,13 @@ expect "an earlier run's files are replaced" replaces_its_own
 
 # --- recipes --------------------------------------------------------------------------------------------------
 
+echo "test accuracy" >"$folder/out/recipes.csv" # of another program
+expect "run_recipes.sh keeps it" refused "has a file recipes.csv, which run_recipes.sh did not write" \
+    "$scripts/run_recipes.sh" --data "$folder/data" --psring "$folder/program"
+
 recipes()
 {
-    "$scripts/run_recipes.sh" --data "$folder/data" --psring "$folder/program" --out "$folder/recipes" --only keras-horovod
+    "$scripts/run_recipes.sh" --data "$folder/data" --psring "$folder/program" --out "$folder/recipes" --only keras-horovod "$@"
 }
 
 rows_of_one_run()
@@ -89,6 +93,21 @@ rows_of_one_run()
 }
 expect "recipes" rows_of_one_run
 expect "recipes again leave the rows of one run" rows_of_one_run
+
+# recipes_end STATUS WORDS OPTION...
+recipes_end()
+{
+    local status=0
+    recipes "${@:3}" >"$folder/output" 2>&1 || status=$?
+    cat "$folder/output"
+    ((status == $1)) && grep -q -e "$2" "$folder/output"
+}
+no_such() { recipes_end 2 "$1" "${@:2}" && [[ $(wc -l <"$folder/recipes/recipes.csv") == 2 ]]; }
+expect "a recipe that there is not leaves the rows" no_such "--only 'lars': no such recipe" --only lars
+expect "a program that there is not leaves the rows" no_such "is not a program" --psring /nowhere
+sed '/^echo "weights/d' "$folder/program" >"$folder/weightless"
+chmod +x "$folder/weightless"
+expect "runs without weights fail" recipes_end 1 ' NO WEIGHTS$' --psring "$folder/weightless"
 
 no_program()
 {
