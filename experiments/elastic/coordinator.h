@@ -20,15 +20,14 @@
 enum { COORDINATOR_MEMBERS = 1024, COORDINATOR_JOB_BYTES = 4097 };
 
 struct coordinator_options {
-    uint64_t token;           /* the job's token: connections without it are refused */
-    const char *address;      /* "tcp://HOST:PORT" to listen at; port 0: chosen by the system */
-    int workers_first;        /* workers needed for the first generation, */
-    int workers_min;          /* and for each later one */
-    int64_t timeout_ms;       /* a member that is silent for longer is lost */
-    int64_t stall_warning_ms; /* silence after which to warn; 0: no warning */
-    int64_t
-        startup_timeout_ms; /* the members' value. After one member has left a generation, the
-                               others have the longer of both time-outs plus MEMBERSHIP_GRACE_MS */
+    uint64_t token;             /* the job's token: connections without it are refused */
+    const char *address;        /* "tcp://HOST:PORT" to listen at; port 0: chosen by the system */
+    int workers_first;          /* workers needed for the first generation, */
+    int workers_min;            /* and for each later one */
+    int64_t timeout_ms;         /* a member that is silent for longer is lost */
+    int64_t stall_warning_ms;   /* silence after which to warn; 0: no warning */
+    int64_t startup_timeout_ms; /* the members' own. After one leaves a generation, the others have
+                                   the longer time-out plus MEMBERSHIP_GRACE_MS */
 };
 
 struct coordinator;

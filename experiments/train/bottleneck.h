@@ -72,15 +72,15 @@ extern const char *const bottleneck_names[BOTTLENECK_CAUSES];
 
 struct bottleneck {
     enum bottleneck_cause cause;
-    int rank;      /* RANK: the worker's number; else -1 */
-    double step;   /* ms, of the slowest rank, like the times below */
-    double cost;   /* the part of `step` that the cause costs */
-    bool starved;  /* PROCESSORS: true: ranks that could compute did not run; false: cores were busy
-                      while ranks averaged */
-    int loaders;   /* LOADER: the number that would help; 0: none would, or not known */
-    double better; /* time of a step without the cause; NAN: not known */
-    double fp16;   /* LINK, SERVER: time that --compress fp16 would save; NAN: it is already on */
-    double of_model; /* averaging: the model's time over the time taken; NAN: not known */
+    int rank;        /* RANK: the worker's number; else -1 */
+    double step;     /* ms, of the slowest rank, like the times below */
+    double cost;     /* the part of `step` that the cause costs */
+    bool starved;    /* PROCESSORS: ranks that could compute did not run; if false, cores were busy
+                        while ranks averaged */
+    int loaders;     /* LOADER: the number that would help; 0: none would, or not known */
+    double better;   /* time of a step without the cause; NAN: not known */
+    double fp16;     /* LINK, SERVER: time that --compress fp16 would save; NAN: it is already on */
+    double of_model; /* averaging: the model's time / the measured time; NAN: not known */
     double too_fast; /* the same ratio, if a link of this rate cannot carry so much (--link-rate is
                         wrong); else 0 */
 };

@@ -344,8 +344,7 @@ static void pace_layer(struct gradient_sync *sync, const struct net_layer *layer
         blocked_ns = sync->exposed.ns;
         if (pass == BACKWARD && layer->count > 0)
             gradient_sync_start(sync, layer->first + first, end - first);
-        *deadline_ns +=
-            (double)(sync->exposed.ns - blocked_ns); /* starting buckets is not computing */
+        *deadline_ns += (double)(sync->exposed.ns - blocked_ns); /* not computing time */
         end = first;
     }
     range_end();

@@ -77,8 +77,7 @@ static void draw(struct progress *progress, const struct progress_view *view)
     size_t columns = terminal_columns(progress->options.stream);
     if (strlen(line) >= columns)
         line[columns - 1] = '\0';
-    fprintf(progress->options.stream, "\r%s\033[K",
-            line); /* then erase the end of a longer old line */
+    fprintf(progress->options.stream, "\r%s\033[K", line); /* erase a longer old line */
     fflush(progress->options.stream);
     progress->drawn = true;
 }

@@ -316,8 +316,7 @@ out:
 struct opened {
     int32_t status;
     char device[DEVICE_TEXT_BYTES];
-    struct lr_schedule
-        lr; /* rank 0's, for servers, which have no data set and so do not know the last step */
+    struct lr_schedule lr; /* rank 0's: servers have no data set, so no last step */
     char data_sha256[SHA256_HEX_SIZE];
 };
 

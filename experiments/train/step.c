@@ -38,8 +38,7 @@ enum status step_begin(struct trainer *t)
     CHECK(!t->dataset || t->generation ||
           batches_next_step(&t->batches) ==
               t->step - trainer_epoch_begin(t, trainer_epoch(t, t->step)));
-    t->step_images =
-        trainer_step_images(t); /* default; train_step_real and train_step_virtual may change it */
+    t->step_images = trainer_step_images(t); /* unless the step is shorter */
 out:
     return status;
 }

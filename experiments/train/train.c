@@ -412,8 +412,7 @@ enum status train_generation(struct config *config, struct world *world,
     struct trainer trainer;
     TRY(trainer_open(&trainer, config, world, generation));
     status = trainer.is_server ? comm_serve(trainer.sync.comm) : train_loop(&trainer);
-    batches_pause(
-        &trainer.batches); /* stops loaders and watch, so that the timeline gets no more ranges */
+    batches_pause(&trainer.batches); /* end the threads that add ranges */
     usage_watch_free(&trainer.report.usage_watch);
     if (trainer.timeline && (status == STATUS_OK || status == STATUS_STOPPED)) {
         const struct report *report = &trainer.report;

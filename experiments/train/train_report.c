@@ -367,7 +367,7 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_uint(fields, "images", train_images(t));
     fields_double(fields, "seconds", report->trained_s);
     fields_double(fields, "images_per_s",
-                  report->images_per_s); /* in the interval, like the next ones */
+                  report->images_per_s); /* of the interval, like the next */
     fields_double(fields, "step_ms_median", median_ms[STEP_TIME_ALL]);
     fields_double(fields, "compute_ms_median", median_ms[STEP_TIME_COMPUTE]);
     fields_double(fields, "comm_ms_median", sees ? median_ms[STEP_TIME_COMM] : unknown);
