@@ -63,8 +63,8 @@ static int compare_seats(const void *a, const void *b)
     return (*x)->age < (*y)->age ? -1 : 1;
 }
 
-/* Refuses the last workers if the data do not suffice for so many. These are newcomers, because the
- * data sufficed for the others. Returns the remaining number of workers. */
+/* Refuses the last workers if there is too little data for all. These are newcomers, because the
+ * data sufficed for the other workers. Returns the remaining number of workers. */
 static int refuse_too_many(struct coordinator *c, struct seat **order, int workers)
 {
     char text[TEXT_BYTES];
@@ -89,7 +89,7 @@ static int choose(struct coordinator *c, struct seat **order)
     }
     qsort(order, (size_t)workers, sizeof *order, compare_seats);
     workers = refuse_too_many(c, order, workers);
-    /* The number of workers that the data suffice for is not known yet. Surplus workers join later,
+    /* The largest number of workers for this data is not known yet. Surplus workers join later,
      * when it is known. */
     if (c->generation == 0 && workers > c->options.workers_first)
         workers = c->options.workers_first;
@@ -227,8 +227,7 @@ static void lose_the_late(struct coordinator *c, int64_t now_ns)
 /* No member is in a generation. Begins the next one if all that it needs are connected. */
 static void begin_or_wait(struct coordinator *c)
 {
-    struct seat
-        *order[2 * COORDINATOR_MEMBERS]; /* a server's number is below COORDINATOR_MEMBERS */
+    struct seat *order[2 * COORDINATOR_MEMBERS]; /* as many workers, as many server numbers */
     int workers = choose(c, order), servers = count_in(c, MEMBER_SERVER, SEAT_WAITING);
     int wanted = c->generation == 0 ? c->options.workers_first : c->options.workers_min;
     bool enough = workers > 0 && workers >= wanted;

@@ -102,11 +102,10 @@ struct member {
     struct thread thread;
     _Atomic uint64_t until;
     struct membership_reader reader;
-    struct monitor
-        monitor; /* protects the fields below and sending; wakes: `begun`, `ended`, a beat */
-    bool joined; /* has sent JOIN */
-    uint32_t generation;           /* the present generation; 0: none yet */
-    bool begun, over;              /* the generation has begun; cannot continue */
+    struct monitor monitor; /* of the fields below and sending; wakes: `begun`, `ended`, a beat */
+    bool joined;            /* has sent JOIN */
+    uint32_t generation;    /* the present generation; 0: none yet */
+    bool begun, over;       /* the generation has begun; cannot continue */
     struct membership_frame frame; /* the GENERATION message */
     int64_t noted_ns;              /* time of the last NOTE; 0: none */
     bool ended;                    /* the job, or this member's part in it, has ended */
@@ -283,7 +282,7 @@ static void tell(struct member *member, const struct member_place *place, uint32
     if (type == MEMBERSHIP_JOIN)
         frame.place.step = member->options.join_after;
     monitor_enter(&member->monitor);
-    /* A generation that has begun without this member taking part: as if not heard of. */
+    /* If a generation began before this member could take part, treat it as not received. */
     frame.head.group = member->generation - (member->begun ? 1 : 0);
     member->begun = false;
     member->noted_ns = 0;

@@ -42,7 +42,7 @@ static int read_file(const char *path, char text[TEXT_BYTES])
  * first one wins and no file is partial. */
 static int write_file(const char *path, int home)
 {
-    uint64_t random[3]; /* the token and, apart from it, a name that does not tell it */
+    uint64_t random[3]; /* the token, and an unrelated number for the file's name */
     char text[TEXT_BYTES], own[64];
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         return errno;

@@ -146,7 +146,7 @@ enum status elastic_train(struct config *config)
                                  .timeout_ms = (int64_t)(config->timeout * 1000),
                                  .startup_timeout_ms = (int64_t)(config->startup_timeout * 1000),
                                  .stop = stop_requested});
-    if (status == STATUS_STOPPED) { /* by a signal, before it had a part */
+    if (status == STATUS_STOPPED) { /* by a signal, before the worker took part */
         status = STATUS_OK;
         goto out;
     }
