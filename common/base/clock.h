@@ -1,4 +1,4 @@
-/* Monotonic time in nanoseconds, and waiting for a length of it. */
+/* Monotonic time in nanoseconds, and sleeping until such a time. */
 #ifndef PSRING_COMMON_BASE_CLOCK_H
 #define PSRING_COMMON_BASE_CLOCK_H
 
@@ -11,10 +11,11 @@
 /* CLOCK_MONOTONIC; comparable within one machine only. */
 int64_t clock_now_ns(void);
 
-/* How long the calling thread has run on a processor. */
+/* The processor time that the calling thread has used. */
 int64_t clock_thread_ns(void);
 
-/* Sleeps (does not spin) until clock_now_ns() reaches `deadline_ns`; interruptions are resumed. */
+/* Sleeps (does not spin) until clock_now_ns() reaches `deadline_ns`. A signal does not end the
+ * sleep. */
 void clock_sleep_until_ns(int64_t deadline_ns);
 
 #endif

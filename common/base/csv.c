@@ -18,7 +18,7 @@ struct csv {
     char *path;
     int fd;
     size_t column_count;
-    size_t field_count; /* of the row being built */
+    size_t field_count; /* in the row being built */
     char *row;          /* (row_size), not terminated */
     size_t row_bytes, row_size;
     bool no_memory; /* a field of the row being built was lost */
@@ -26,7 +26,7 @@ struct csv {
 
 static enum status file_error(const struct csv *csv, const char *what, int error)
 {
-    return FAIL(STATUS_IO, "%s: cannot be %s: %s; choose another place or make room", csv->path,
+    return FAIL(STATUS_IO, "%s: cannot be %s: %s; choose another place or free space", csv->path,
                 what, strerror(error));
 }
 
@@ -123,7 +123,8 @@ static bool read_at(const struct csv *csv, char *into, size_t count, off_t offse
     return true;
 }
 
-/* An existing file may be continued if it begins with our header (in csv->row) and ends a line. */
+/* Rows may be appended to an existing file if it begins with the header (in csv->row) and its last
+ * line is complete. */
 static enum status check_existing(struct csv *csv, off_t file_bytes)
 {
     char last = '\0';
@@ -135,12 +136,12 @@ static enum status check_existing(struct csv *csv, off_t file_bytes)
     free(found);
     if (!same)
         return FAIL(STATUS_INPUT,
-                    "%s: its first line is not the header that is to be continued, expected %.*s; "
-                    "move the file away or choose another name",
+                    "%s: cannot append rows: its header differs, expected %.*s; move the file away "
+                    "or choose another name",
                     csv->path, (int)csv->row_bytes - 1, csv->row);
     if (!read_at(csv, &last, 1, file_bytes - 1) || last != '\n')
         return FAIL(STATUS_INPUT,
-                    "%s: its last line has no end, expected whole rows only; remove that line or "
+                    "%s: cannot append rows: its last line is incomplete; remove that line or "
                     "choose another name",
                     csv->path);
     csv->row_bytes = csv->field_count = 0;
@@ -279,7 +280,7 @@ struct csv_reader {
     const char *path;
     struct csv_table *table;
     size_t line, empty; /* lines so far, and how many of them are empty */
-    size_t count, room; /* fields so far, those of the header among them */
+    size_t count, room; /* fields so far, including the header's */
 };
 
 static enum status read_text(struct csv_table *table, const char *path)
@@ -294,7 +295,7 @@ static enum status read_text(struct csv_table *table, const char *path)
         log_error("%s: %s", path, ferror(file) ? strerror(errno) : "is empty, expected a header");
         status = STATUS_INPUT;
     } else if (memchr(table->text, '\0', (size_t)length)) {
-        log_error("%s: holds a byte 0, so it is no CSV file", path);
+        log_error("%s: contains a zero byte, so it is not a CSV file", path);
         status = STATUS_INPUT;
     }
     fclose(file);
@@ -312,8 +313,8 @@ static enum status add_field(struct csv_reader *reader, char *field)
     return STATUS_OK;
 }
 
-/* Takes one field off *at, in place, and the character after it in *after: ',', '\n', 0, or '"'
- * where the text ends before the field's quote. */
+/* Takes one field off *at, in place. Sets *after to the character after it: ',', '\n' or 0, or '"'
+ * if the text ends before the field's closing quote. */
 static char *take_field(char **at, char *after)
 {
     char *field = *at, *to = *at, *from = *at;
@@ -347,7 +348,8 @@ static enum status take_line(struct csv_reader *reader, char **at)
         TRY(add_field(reader, take_field(at, &after)));
     size_t found = reader->count - before;
     if (after == '"') {
-        log_error("%s: line %zu: a quoted field has no end; the file is cut off: measure again",
+        log_error("%s: line %zu: a quoted field has no closing quote; the file is incomplete: "
+                  "measure again",
                   reader->path, reader->line);
         status = STATUS_INPUT;
     } else if (reader->line == 1) {
@@ -356,8 +358,8 @@ static enum status take_line(struct csv_reader *reader, char **at)
         reader->count = before;
         reader->empty++;
     } else if (found != table->columns) {
-        log_error("%s: line %zu has %zu fields, expected %zu as in the header; the file is cut off "
-                  "or was mixed up: measure again",
+        log_error("%s: line %zu has %zu fields, expected %zu as in the header; the file is damaged "
+                  "or incomplete: measure again",
                   reader->path, reader->line, found, table->columns);
         status = STATUS_INPUT;
     }

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <sys/resource.h>
 
-enum { LOOKED_AT_MOST = 4096 }; /* a process with more open files has a limit far above */
+enum { LOOKED_AT_MOST = 4096 }; /* a process with more open files has a far higher limit */
 
 static int limit_of(rlim_t limit)
 {

@@ -8,21 +8,22 @@
 
 /* The need and the limit of a process. Plain data: ranks exchange it. */
 struct descriptors {
-    int needs; /* with those that are open; about */
+    int needs; /* the open ones and those to come; approximate */
     int limit;
 };
 
-/* Counts the descriptors that are open and adds `more`. Raises the soft limit (RLIMIT_NOFILE) where
- * that is too low, as far as the hard limit allows, and not further than needed. */
+/* Counts the open descriptors and adds `more`. Raises the soft limit (RLIMIT_NOFILE) if it is too
+ * low, as far as the hard limit allows and not further than needed. */
 struct descriptors descriptors_for(int more);
 
 bool descriptors_suffice(const struct descriptors *descriptors);
 
-/* Logs that they do not suffice: `who` ("this process", "rank 2 on host1") needs them. Returns
+/* Logs that the limit is too low for `who` ("this process", "rank 2 on host1"). Returns
  * STATUS_UNSUPPORTED. */
 enum status descriptors_lack(const struct descriptors *descriptors, const char *who);
 
-/* Advice on a connection's `error`: raise the limit (EMFILE, ENFILE), else `otherwise`. */
+/* The advice for a failed connection: raise the limit if `error` is EMFILE or ENFILE, else
+ * `otherwise`. */
 const char *descriptors_advice(int error, const char *otherwise);
 
 #endif

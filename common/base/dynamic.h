@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Sets *function, a pointer to a function; false and NULL if the library has none of that name.
- * ISO C has no cast from void * to a function. */
+/* Sets *function, a pointer to a function. Returns false and sets NULL if the library has no
+ * function of that name. ISO C has no cast from void * to a function, hence memcpy. */
 static inline bool symbol_find(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
@@ -18,15 +18,15 @@ static inline bool symbol_find(void *library, const char *name, void *function)
     return symbol != NULL;
 }
 
-/* Libraries of NVIDIA in a Python wheel's folders, for those that are opened at run time. */
+/* NVIDIA's libraries in the folders of Python wheels, opened at run time. */
 
-/* Folders of Python's packages, also of virtual environments. */
+/* The folders of Python's packages, also in virtual environments. */
 #define WHEELS_PYTHON                                                                              \
     "/usr{,/local}/lib/python3*/{dist,site}-packages/nvidia/",                                     \
         "/opt/{,*/}{,.venv/,venv/}lib/python3*/{dist,site}-packages/nvidia/"
 
 /* Opens library `name` of the wheel `package` ("cublas"), or of a wheel with all libraries (cu13).
- * NULL: no wheel has one that can be opened. */
+ * NULL: no wheel has a library of this name that can be opened. */
 static inline void *wheels_open(const char *package, const char *name)
 {
     static const char *const folders[] = {WHEELS_PYTHON};

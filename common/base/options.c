@@ -117,7 +117,7 @@ static bool parse_choice(const struct option_spec *spec, const char *text, int *
     return false;
 }
 
-/* Stores `text` into the field; false if it is not a value of the option's type and range. */
+/* Stores `text` in the field. False: not a value of the option's type and range. */
 static bool store(const struct option_spec *spec, const char *text, void *field)
 {
     char *end = NULL;
@@ -196,7 +196,7 @@ static const struct option_spec *spec_named(const struct options *options, const
     return spec->name ? spec : NULL;
 }
 
-/* Before getopt_long, which would take an old name for the beginning of a longer one. */
+/* Runs before getopt_long, which would take an old name for the beginning of a longer one. */
 static enum status check_renamed(const struct options *options, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -291,8 +291,8 @@ static void print_help(const struct options *options)
     printf("%s  %-34s %s\n", group ? "\n" : "", "-h, --help", "Print this and exit.");
 }
 
-/* getopt has just gone past a long option that there is not, or that takes no value and was given
- * one, or found a letter that there is not. */
+/* getopt has just passed one of these: a long option that does not exist, a value for an option
+ * that takes none, or an unknown letter. */
 static void log_no_such_option(const struct options *options, const char *found)
 {
     char letter[] = {'-', (char)optopt, '\0'}, name[HINT_BYTES], hint[HINT_BYTES];
@@ -311,21 +311,22 @@ static void log_no_such_option(const struct options *options, const char *found)
               nearest_hint(&nearest, "--", hint, sizeof hint), options->command);
 }
 
-/* What stands where only options may: perhaps the value of one that takes it after '=' only. */
+/* argv has a word in place of an option: it may be the value of an option that takes it only after
+ * '='. */
 static void log_not_an_option(const struct options *options, const char *found)
 {
     for (const struct option_spec *spec = options->specs; spec->name; spec++) {
         int word;
         if (!spec->bare || !parse_choice(spec, found, &word))
             continue;
-        log_error("%s: not an option; as the value of --%s it is --%s=%s", found, spec->name,
+        log_error("%s: not an option; for a value of --%s write --%s=%s", found, spec->name,
                   spec->name, found);
         return;
     }
     log_error("%s: not an option; see %s --help", found, options->command);
 }
 
-/* "--recipe --data": the option before it has swallowed an option. */
+/* "--recipe --data": the option in front has taken an option for its value. */
 static bool is_option(const struct options *options, const char *text)
 {
     size_t length = strcspn(text, "=");

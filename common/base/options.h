@@ -1,6 +1,7 @@
 /*
- * Command-line options from one table: it parses, validates, prints --help and lists every value
- * for the result files. Long options (--name VALUE, --name=VALUE) and optional one-letter forms.
+ * Command-line options from one table. The table is used to parse, to validate, to print --help and
+ * to list all values for the result files. Long options (--name VALUE, --name=VALUE) and optional
+ * one-letter forms.
  */
 #ifndef PSRING_COMMON_BASE_OPTIONS_H
 #define PSRING_COMMON_BASE_OPTIONS_H
@@ -20,7 +21,7 @@ enum option_type {
     OPTION_CHOICE, /* int: index into `choices` */
 };
 
-/* One line of the table. `offset` is where the value lives in the config struct. */
+/* One line of the table. `offset` is the place of the value in the config struct. */
 struct option_spec {
     const char *name;           /* long name without dashes */
     char letter;                /* one-letter form or 0 */
@@ -29,53 +30,52 @@ struct option_spec {
     const char *initial;        /* default, parsed like user input; NULL = leave the field alone */
     double min, max;            /* inclusive, for the numeric types; both 0 = any */
     const char *const *choices; /* OPTION_CHOICE: NULL-terminated list of words */
-    const char *bare;           /* OPTION_CHOICE: the word that --NAME alone stands for; another one
+    const char *bare;           /* OPTION_CHOICE: the word for --NAME without a value; another word
                                  * is given as --NAME=WORD. NULL: a word must follow */
-    const char *metavar;        /* what --help shows for the value; NULL = derived */
+    const char *metavar;        /* the value's name in --help; NULL = derived */
     const char *help;           /* one sentence; NULL = not listed */
-    const char *group;          /* the heading above it in --help and the manual; NULL: none */
-    const char *missing;        /* why this build has no such option, and what to do; or, with
-                                 * `missing_word`, no such word of it. NULL: it has */
-    const char *missing_word;   /* a word that `choices` is then without */
+    const char *group;          /* the heading in --help and the manual; NULL: none */
+    const char *missing;        /* why this build lacks the option, or its word `missing_word`, and
+                                 * what to do. NULL: the build has it */
+    const char *missing_word;   /* the word that this build's `choices` lack */
 };
 
-/* A name that the table no longer has. Where the table has `now` and not `old`, argv's `old` is an
- * error that names `now`. "OPTION=WORD" stands for a word of a choice, and `now` then for the new
- * word. */
+/* A name that the table no longer has. If argv has `old` and the table has `now` but not `old`, the
+ * error names `now`. "OPTION=WORD" in `old` is a word of a choice; `now` is then the new word. */
 struct option_renamed {
     const char *old, *now;
 };
 
 struct options {
-    const char *command;             /* "psring train", for messages */
-    const char *summary;             /* printed under the usage line of --help */
-    const struct option_spec *specs; /* ended by name == NULL */
-    const char *operands;            /* (optional) "FILE": the usage line's words beside options */
-    const char *operands_error;      /* logged where argv has another number of them */
-    const char **found;              /* (operand_count): the operands of argv, borrowed */
-    int operand_count;               /* that argv must have */
+    const char *command;                  /* "psring train", for messages */
+    const char *summary;                  /* printed under the usage line of --help */
+    const struct option_spec *specs;      /* ended by name == NULL */
+    const char *operands;                 /* (optional) the operands in the usage line: "FILE" */
+    const char *operands_error;           /* logged if argv has another number of operands */
+    const char **found;                   /* (operand_count): the operands in argv, borrowed */
+    int operand_count;                    /* the number that argv must have */
     const struct option_renamed *renamed; /* (optional) ended by old == NULL */
-    bool *given;                          /* (optional) by spec: set to true where argv has it */
+    bool *given;                          /* (optional) by spec: set to true if argv has it */
 };
 
 /*
- * Fills `config` with the defaults, then from argv[1..], in which nothing but options and operands
- * may stand. Prints help to stdout and sets *helped on --help. Errors (STATUS_USAGE) have been
- * logged, naming option, value and what is expected. argv may be permuted.
+ * Fills `config` with the defaults, then from argv[1..], which may hold only options and operands.
+ * On --help prints help to stdout and sets *helped. Errors (STATUS_USAGE) have been logged; they
+ * name the option, the value and what is expected. argv may be permuted.
  */
 enum status options_parse(const struct options *options, int argc, char **argv, void *config,
                           bool *helped);
 
-/* Sets one option to `text`, as argv would, but does not count it as given. */
+/* Sets one option to `text` as argv would, but does not count it as given. */
 enum status options_set(const struct options *options, const char *name, const char *text,
                         void *config);
 
-/* "25e9", or with kbit, mbit or gbit (powers of 1000), as "25gbit", in bits per second. False if
- * `text` is none; *bits is then left as it is. */
+/* Parses bits per second: "25e9", or with kbit, mbit or gbit (powers of 1000): "25gbit". Returns
+ * false and leaves *bits unchanged if `text` is not a rate. */
 bool options_parse_rate(const char *text, double *bits);
 
-/* What --help shows for the option's value: "FILE", "on | off", "N"; "" for a flag. Returns `text`
- * or a string of the option's. */
+/* The value's name in --help: "FILE", "on | off", "N"; "" for a flag. Returns `text` or a string
+ * that belongs to the option. */
 const char *options_value_name(const struct option_spec *spec, char *text, size_t size);
 
 /* Calls `visit` for each option with its current value as text, in table order. */

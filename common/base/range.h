@@ -1,15 +1,15 @@
 /*
- * Ranges of time with a name. The code states once where its time goes. A profiler hears of it
- * (NVTX, in builds with CUDA's toolkit, for Nsight Systems), and so does a listener of psring if
- * one is set (a timeline). Without a listener a call tests a pointer.
+ * Named ranges of time. The code states once where its time goes. A profiler records the ranges
+ * (NVTX, in builds with CUDA's toolkit, for Nsight Systems), and so does psring's own listener if
+ * one is set (a timeline). Without a listener a call tests one pointer.
  *
  *     range_begin("forward conv1", &(struct range_about){.kind = RANGE_COMPUTE});
  *     ...
  *     range_end();
  *
- * Ranges nest in their thread. Details (range_detail_begin, range_detail_end, messages) are for our
- * own listener alone: they are too many for a profiler. A name is a constant, or lives as long as
- * the run.
+ * Ranges nest in their thread. Details (range_detail_begin, range_detail_end, messages) go to
+ * psring's own listener only: they are too many for a profiler. A name is a constant, or lives as
+ * long as the run.
  */
 #ifndef PSRING_COMMON_BASE_RANGE_H
 #define PSRING_COMMON_BASE_RANGE_H
@@ -19,58 +19,59 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a range is. Times of the parts of a training step are sums over the kinds up to EXPOSED,
- * each without what is nested in it. */
+/* The kinds of ranges. The times of the parts of a training step are sums over the kinds up to
+ * EXPOSED, each without its nested ranges. */
 enum range_kind {
-    RANGE_STEP,      /* `number`: of the training */
+    RANGE_STEP,      /* `number`: the training step */
     RANGE_COMPUTE,   /* forward, backward */
-    RANGE_DATA,      /* the next batch */
-    RANGE_OPTIMIZER, /* gradients become parameters */
-    RANGE_EXPOSED,   /* the step averages `bucket`, or waits for that */
+    RANGE_DATA,      /* loads the next batch */
+    RANGE_OPTIMIZER, /* turns gradients into parameters */
+    RANGE_EXPOSED,   /* the step averages `bucket`, or waits for it */
     RANGE_BUCKET,    /* (opened) from the start of its averaging to the end of the wait for it */
-    RANGE_ALLREDUCE, /* of `bucket`, on whichever thread */
-    RANGE_TRANSFER,  /* a step of an algorithm, `number`: `chunk` comes here from `peer` */
-    RANGE_SHARD,     /* (opened) `chunk` of a shard's, from the push to `peer` to its answer */
+    RANGE_ALLREDUCE, /* all-reduce of `bucket`, on any thread */
+    RANGE_TRANSFER,  /* step `number` of an algorithm: `chunk` comes from `peer` */
+    RANGE_SHARD,     /* (opened) `chunk` of a shard, from the push to `peer` to its answer */
     RANGE_SERVER,    /* a server adds up `chunk` of `bucket`, and answers */
-    RANGE_WAIT,      /* for a message, or until one is sent */
-    RANGE_WAIT_HOST, /* for `peer`, through memory that a host's ranks share */
+    RANGE_WAIT,      /* waits for a message, or until one is sent */
+    RANGE_WAIT_HOST, /* waits for `peer`, in memory shared by a host's ranks */
     RANGE_SEND,      /* message `number` from `node` to `peer` is handed to the transport */
-    RANGE_RECEIVE,   /* (a moment) message `number` from `peer` to `node` is here */
-    RANGE_GPU,       /* (opened) its driver is asked: busy for `number` per mille, `bytes` in use */
-    RANGE_CPU,       /* (a moment) the step has computed on a processor for `number` ns */
+    RANGE_RECEIVE,   /* (a moment) message `number` from `peer` arrived at `node` */
+    RANGE_GPU,       /* (opened) asks the driver: busy for `number` per mille, `bytes` in use */
+    RANGE_CPU,       /* (a moment) the step has used `number` ns of processor time */
     RANGE_KINDS
 };
 
-/* What a range is about; what its kind has no use for stays zero. */
+/* Details of a range. A kind leaves the fields that it does not use zero. */
 struct range_about {
     enum range_kind kind;
     uint32_t bucket, chunk;
     int32_t peer, node; /* as the topology numbers them */
-    uint32_t queue;     /* SEND: to that peer, not completed; RECEIVE: still posted for it */
+    uint32_t queue;     /* sends in flight to that peer, or receives posted for it */
     uint64_t number, bytes;
 };
 
-/* A range of no thread: open ones may overlap, and another thread may close one. */
+/* A range that belongs to no thread: open ranges may overlap, and another thread may close one. */
 struct range {
     const char *name;
     struct range_about about;
-    int64_t begin_ns; /* 0: nobody listened */
+    int64_t begin_ns; /* 0: no listener was set */
     uint64_t nvtx;
 };
 
-/* Called on the threads that tell, also at the same time. */
+/* Called on the threads that report ranges, also concurrently. */
 struct range_listener {
-    /* now_ns: clock_now_ns, where the teller has just read it; 0: it has not, as in the next */
+    /* now_ns: the caller's latest clock_now_ns, or 0 if it has not read the clock. Same for
+     * `end`. */
     void (*begin)(const char *name, const struct range_about *about, int64_t now_ns);
     void (*end)(int64_t now_ns);
     void (*open)(struct range *range); /* sets begin_ns */
     void (*close)(const struct range *range);
-    void (*moment)(const char *name, const struct range_about *about); /* inside a range */
+    void (*moment)(const char *name, const struct range_about *about); /* within a range */
     void (*at_step)(uint64_t step);
 };
 
-/* Beside the log's level the one thing that is global: what is measured cannot carry along who
- * listens. Changes only while no range is open. */
+/* The only global variable besides the log's level, sink and name: measured code cannot pass the
+ * listener along. It changes only while no range is open. */
 extern _Atomic(const struct range_listener *) range_listener;
 
 static inline const struct range_listener *range_listens(void)
@@ -81,13 +82,13 @@ static inline const struct range_listener *range_listens(void)
 void range_begin(const char *name, const struct range_about *about);
 void range_end(void);
 
-/* The ranges of one part of a step, added up. What is recorded is what is added: both have one
- * reading of the clock. For one thread. */
+/* The total time of one part of a step. The recorded range and the sum use the same readings of the
+ * clock. For one thread. */
 struct range_sum {
-    int64_t ns;       /* of all ranges that have ended */
-    int64_t cpu_ns;   /* of those begun with `cpu`: what the thread ran on a processor in them */
-    int64_t begin_ns; /* of the last one */
-    int64_t begin_cpu_ns; /* the thread's processor time then; -1: it does not count */
+    int64_t ns;           /* total of all ended ranges */
+    int64_t cpu_ns;       /* total processor time of the thread in ranges begun with `cpu` */
+    int64_t begin_ns;     /* begin of the last range */
+    int64_t begin_cpu_ns; /* the thread's processor time then; -1: not counted */
 };
 
 void range_sum_begin(struct range_sum *sum, const char *name, const struct range_about *about,
@@ -98,7 +99,7 @@ int64_t range_sum_end(struct range_sum *sum);
 void range_open(struct range *range, const char *name, const struct range_about *about);
 void range_close(struct range *range);
 
-/* This run's step `step`, counted from 0, begins, or a server is at it. */
+/* Step `step` of this run begins, counted from 0, or a server works on it. */
 static inline void range_at_step(uint64_t step)
 {
     const struct range_listener *listener = range_listens();
@@ -120,7 +121,7 @@ static inline void range_detail_end(void)
         listener->end(0);
 }
 
-/* Of an algorithm's step: `chunk` of `bucket` comes from `peer`, to be added or to be kept. */
+/* A step of an algorithm: `chunk` of `bucket` comes from `peer`, to be added or to be kept. */
 static inline void range_transfer_begin(bool reduces, uint32_t bucket, size_t chunk, int peer,
                                         size_t step)
 {

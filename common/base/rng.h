@@ -1,7 +1,7 @@
 /*
- * Counter-based random numbers: a number is a pure function of (key, counter), so a stream does not
- * depend on the number of threads, on the order of evaluation or on the device (CPU and CUDA
- * alike). Philox4x32-10. Source: Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy
+ * Counter-based random numbers: a number is a pure function of (key, counter). A stream therefore
+ * does not depend on the number of threads, on the order of evaluation or on the device (CPU or
+ * CUDA). Philox4x32-10. Source: Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy
  * as 1, 2, 3", section 3.3. No global state; header-only so that CUDA kernels can include it.
  */
 #ifndef PSRING_COMMON_BASE_RNG_H
@@ -24,7 +24,7 @@ struct rng_block {
     uint32_t word[4];
 };
 
-/* What a stream is for; part of the key, so that no two uses share numbers. */
+/* The purpose of a stream. It is part of the key, so that no two uses share numbers. */
 enum rng_purpose {
     RNG_INIT = 1,    /* initial parameters; index = position of the tensor in the table */
     RNG_SHUFFLE = 2, /* epoch permutation; index = epoch */
@@ -75,7 +75,7 @@ RNG_FUNCTION float rng_uniform(uint32_t word)
     return (float)(word >> 8) * 0x1p-24f;
 }
 
-/* Uniform in [0, bound) without bias to speak of (64-bit multiply-shift); bound > 0. */
+/* Uniform in [0, bound) with negligible bias (64-bit multiply-shift); bound > 0. */
 RNG_FUNCTION uint32_t rng_below(uint32_t word, uint32_t bound)
 {
     return (uint32_t)(((uint64_t)word * bound) >> 32);

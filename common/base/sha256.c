@@ -12,9 +12,10 @@ enum status sha256_init(struct sha256 *sum)
     sum->context = NULL;
     if (!context || EVP_DigestInit_ex(context, EVP_sha256(), NULL) != 1) {
         EVP_MD_CTX_free(context);
-        return FAIL(STATUS_NO_MEMORY,
-                    "SHA-256: OpenSSL could not start a sum; memory is short, or its configuration "
-                    "forbids SHA-256");
+        return FAIL(
+            STATUS_NO_MEMORY,
+            "SHA-256: OpenSSL cannot start a sum: out of memory, or its configuration forbids "
+            "SHA-256");
     }
     sum->context = context;
     return STATUS_OK;

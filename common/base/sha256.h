@@ -8,7 +8,7 @@
 
 enum { SHA256_HEX_SIZE = 65 }; /* 64 digits and the terminator */
 
-/* Embedded; one thread at a time. It holds memory of OpenSSL's from _init to _final or _fini. */
+/* Embedded; one thread at a time. It holds memory of OpenSSL from _init to _final or _fini. */
 struct sha256 {
     void *context;
 };
@@ -21,7 +21,7 @@ void sha256_update(struct sha256 *sum, const void *bytes, size_t count);
 /* Writes the sum of all bytes so far and ends it; nothing is left to free. */
 void sha256_final(struct sha256 *sum, char hex[SHA256_HEX_SIZE]);
 
-/* Gives up a sum that is not wanted any more. Does nothing after sha256_final or a second time. */
+/* Frees a sum without its result. Does nothing after sha256_final or a second time. */
 void sha256_fini(struct sha256 *sum);
 
 /* The sum of one block of memory. */

@@ -61,8 +61,8 @@ static double normal_quantile(double share)
     return (low + high) / 2;
 }
 
-/* The chance that at most `rank` of `count` values lie below the median: the sum of the binomial
- * coefficients up to `rank`, over 2^count. Logarithms keep large counts within range. */
+/* The probability that at most `rank` of `count` values lie below the median: the sum of the
+ * binomial coefficients up to `rank`, over 2^count. Logarithms keep large counts within range. */
 static double chance_at_most(size_t rank, size_t count)
 {
     double sum = 0, log_term = -(double)count * log(2);
@@ -82,7 +82,7 @@ void stats_median_interval(const double *sorted, size_t count, double *low, doub
         return;
     while (chance_at_most(outside, count) <= tail)
         outside++;
-    /* `outside` is now the first rank with too high a chance: the interval ends at it. */
+    /* `outside` is now the first rank with too high a probability: the interval ends there. */
     *low = sorted[outside - 1];
     *high = sorted[count - outside];
 }

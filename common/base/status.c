@@ -61,8 +61,7 @@ enum status status_from_errno(int error)
 
 void check_failed(const char *condition, const char *file, int line)
 {
-    fprintf(stderr, "psring: %s:%d: this should always hold and does not: %s (a bug in psring)\n",
-            file, line, condition);
+    fprintf(stderr, "psring: %s:%d: CHECK failed: %s (a bug in psring)\n", file, line, condition);
     abort();
 }
 
@@ -82,7 +81,7 @@ static struct {
 
 /* After log_take_over, under held.lock: whose lines come out, and where. */
 static struct {
-    FILE *out; /* NULL: everybody's, on stderr */
+    FILE *out; /* NULL: all threads write to stderr */
     pthread_t thread;
 } taken;
 
@@ -165,7 +164,8 @@ void log_message(enum log_level level, const char *format, ...)
     static const char *const labels[] = {"error: ", "warning: ", "", "debug: "};
     if ((int)level > atomic_load(&log_level))
         return;
-    /* Built first and written at once: lines of several ranks on one terminal do not mix. */
+    /* The line is built first and written at once, so that lines of several ranks on one terminal
+     * do not mix. */
     char line[1024];
     int used = snprintf(line, sizeof line, "psring%s%s: %s", log_name[0] ? " " : "", log_name,
                         labels[level]);

@@ -10,18 +10,18 @@
 
 enum status {
     STATUS_OK = 0,
-    STATUS_USAGE = -1,       /* the user asked for something that cannot be: exit code 2 */
-    STATUS_INPUT = -2,       /* a file or a message from outside is not what it should be */
+    STATUS_USAGE = -1,       /* the user asked for something impossible: exit code 2 */
+    STATUS_INPUT = -2,       /* a file or a message from outside is malformed */
     STATUS_IO = -3,          /* the operating system refused a read, a write, an open */
     STATUS_NO_MEMORY = -4,   /* an allocation failed */
     STATUS_TIMEOUT = -5,     /* a peer stayed silent for longer than --timeout */
     STATUS_PROTOCOL = -6,    /* a peer sent a valid message that does not belong here */
     STATUS_TRANSPORT = -7,   /* ZeroMQ, MPI, NCCL or a socket reported an error */
-    STATUS_UNSUPPORTED = -8, /* this build or this machine does not have what was asked for */
-    STATUS_DIVERGED = -9,    /* training left the finite numbers */
+    STATUS_UNSUPPORTED = -8, /* this build or machine lacks what was asked for */
+    STATUS_DIVERGED = -9,    /* a loss or a weight is not finite */
     STATUS_DEVICE = -10,     /* a GPU or its driver failed */
-    STATUS_STOPPED = -11,    /* no failure: ended early, as asked, with its state saved */
-    STATUS_WRONG = -12,      /* a result is not what it must be: a bug, or broken hardware */
+    STATUS_STOPPED = -11,    /* no failure: ended early as requested, with its state saved */
+    STATUS_WRONG = -12,      /* a result is incorrect: a bug, or broken hardware */
     STATUS_MISSED = -13,     /* a measurement does not reach what the user requires */
 };
 
@@ -32,10 +32,11 @@ const char *status_name(enum status status);
 enum status status_from_errno(int error);
 
 /*
- * Evaluates `expr` (an enum status) once. On failure logs, at debug level, where it failed, sets
- * the local variable `status` and jumps to the local label `out`, which frees in reverse order.
- * Whoever *detects* a failure logs the message for the user (log_error); TRY only passes it on. A
- * mistake of usage has no place in the code that would help: it is passed on in silence.
+ * Evaluates `expr` (an enum status) once. On failure it sets the local variable `status` and jumps
+ * to the local label `out`, which frees in reverse order. It also logs the place at debug level,
+ * except for STATUS_USAGE: the place in the code does not help against a mistake of usage. The
+ * function that detects a failure logs the message for the user (log_error); TRY only passes the
+ * status on.
  */
 #define TRY(expr)                                                                                  \
     do {                                                                                           \
@@ -49,15 +50,15 @@ enum status status_from_errno(int error);
 
 /* -------- checks ------------------------------------------------------------------------------ */
 
-/* An invariant of the code, always on. Bad input is no CHECK but a status and a message. Aborts
- * with file, line and the condition if `cond` is false. `cond` has no side effects. */
+/* An invariant of the code, always on. Bad input is no CHECK: return a status and log a message. If
+ * `cond` is false, aborts with file, line and the condition. `cond` has no side effects. */
 #define CHECK(cond) ((cond) ? (void)0 : check_failed(#cond, __FILE__, __LINE__))
 
 __attribute__((noreturn)) void check_failed(const char *condition, const char *file, int line);
 
 /* -------- messages ---------------------------------------------------------------------------- */
 
-/* Messages for people, on stderr: one line each, that begins with the name of the process.
+/* Messages for people on stderr, one line each. A line begins with the name of the process.
  * Thread-safe. */
 
 enum log_level { LOG_SILENT = -1, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
@@ -65,33 +66,34 @@ enum log_level { LOG_SILENT = -1, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 /* Lines above `level` are dropped. Default LOG_INFO. */
 void log_set_level(enum log_level level);
 
-/* What stands in front of every line after "psring", e.g. "worker 2". Copied; at most 31 bytes. */
+/* Sets the text after "psring" at the beginning of every line, e.g. "worker 2". Copied; at most 31
+ * bytes. */
 void log_set_name(const char *name);
 
 __attribute__((format(printf, 2, 3))) void log_message(enum log_level level, const char *format,
                                                        ...);
 
 /*
- * Between the two, the calling thread's lines are kept instead of written: for what a rank meets
- * that every other one may meet alike, and one of them is to tell. log_release writes them
- * (`wanted`) or drops them. Lines beyond a few are dropped. What other threads log comes at once:
- * it may be the last that is heard of this process.
+ * Between these two calls, the calling thread's lines are kept instead of written. It is for
+ * failures that every rank may meet alike, and that only one rank reports. log_release writes the
+ * lines (`wanted`) or drops them. Lines beyond 4 KB are dropped. Other threads' lines are written
+ * at once: each may be the last line of this process.
  */
 void log_hold(void);
 void log_release(bool wanted);
 
-/* From now on only the calling thread's lines come out: what other threads log or print, and what a
- * library writes to stderr or stdout, is dropped. For the last words of a process; errors of it:
- * none. */
+/* From now on only the calling thread's lines are written. It drops the other threads' lines, and
+ * what a library or another thread prints to stderr or stdout. For a process that is about to end.
+ * It reports no errors. */
 void log_take_over(void);
 
-/* In place of stderr, from now on: `sink` gets each line, without the name in front of it and the
- * newline, on the thread that logs it. For a library, whose program speaks for itself. NULL: stderr
+/* From now on `sink` gets each line instead of stderr, on the thread that logs it, without the name
+ * and the newline. It is for a library, which leaves the output to the program. NULL: stderr
  * again. */
 typedef void log_sink(enum log_level level, const char *line);
 void log_set_sink(log_sink *sink);
 
-/* How many errors have been logged, not counting lines that were dropped. */
+/* The number of errors logged, without dropped lines. */
 unsigned log_errors(void);
 
 /* A message names the thing, what was found, what was expected and what to do. */

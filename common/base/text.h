@@ -1,4 +1,4 @@
-/* A text that is put together piece by piece in a buffer of fixed size, cut where that is full. */
+/* A text built piece by piece in a buffer of fixed size. It is cut off at the end of the buffer. */
 #ifndef PSRING_COMMON_BASE_TEXT_H
 #define PSRING_COMMON_BASE_TEXT_H
 
@@ -9,18 +9,18 @@ struct line {
     size_t size, used;
 };
 
-/* Empty, in `text` of `size` > 0 bytes. */
+/* An empty line in `text` of `size` > 0 bytes. */
 struct line line_in(char *text, size_t size);
 
-/* The file up to a byte 0, for the caller to free; NULL: it cannot be read (errno), or is empty.
- * Its length goes to *length, which may be NULL. */
+/* Returns the file's bytes up to the first zero byte; the caller frees them. NULL: the file cannot
+ * be read (errno), or is empty. Sets *length to their number; `length` may be NULL. */
 char *text_of_file(const char *path, size_t *length);
 
-/* Adds to its end what still fits. */
+/* Appends as much as still fits. */
 __attribute__((format(printf, 2, 3))) void line_add(struct line *line, const char *format, ...);
 
 /*
- * "did you mean": of some words the one that is most like what a user has typed.
+ * "did you mean": the word, among several, that is most similar to what a user has typed.
  *
  *     struct nearest nearest = nearest_to(text);
  *     for each word: nearest_offer(&nearest, word)
@@ -29,7 +29,7 @@ __attribute__((format(printf, 2, 3))) void line_add(struct line *line, const cha
 
 struct nearest {
     const char *text;
-    const char *word; /* NULL: none is alike */
+    const char *word; /* NULL: no word is similar */
     int distance;     /* of `word` */
 };
 
@@ -37,14 +37,15 @@ struct nearest {
 struct nearest nearest_to(const char *text);
 
 /*
- * Borrows `word`. Alike are words that differ in a few letters (Damerau 1964: one too many, one
- * missing, another one, or two neighbours the wrong way round), at most a third of them; the
- * beginning of `text` before a '-' ("batch" for "batch-size"); and the first letters of its parts
- * ("lr" for "learning-rate").
+ * Borrows `word`. A word is similar in one of three cases:
+ * - It differs in at most a third of its letters (Damerau 1964: a letter too many, missing or
+ *   replaced, or two neighbours exchanged).
+ * - It is the beginning of `text` before a '-' ("batch" for "batch-size").
+ * - It consists of the first letters of the parts of `text` ("lr" for "learning-rate").
  */
 void nearest_offer(struct nearest *nearest, const char *word);
 
-/* " (did you mean PREFIXWORD?)" in `text`, or "". Returns `text`. */
+/* Writes " (did you mean PREFIXWORD?)" or "" into `text`. Returns `text`. */
 const char *nearest_hint(const struct nearest *nearest, const char *prefix, char *text,
                          size_t size);
 

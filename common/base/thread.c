@@ -5,7 +5,7 @@
 
 #include "common/base/status.h"
 
-/* A thread names itself: what it does first may ask for its name. */
+/* The thread sets its name before it calls `run`, which may ask for the name. */
 static void *begin(void *argument)
 {
     const struct thread *thread = argument;

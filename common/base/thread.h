@@ -1,4 +1,4 @@
-/* A thread: with a name, with all signals masked, and joined by whoever owns the struct. */
+/* A thread with a name and with all signals masked. The owner of the struct joins it. */
 #ifndef PSRING_COMMON_BASE_THREAD_H
 #define PSRING_COMMON_BASE_THREAD_H
 
@@ -9,8 +9,8 @@
 
 enum { THREAD_NAME_MAX = 15 }; /* bytes of a name; Linux keeps no more */
 
-/* Zero it before the first start. It stays where it is, and is its owner's alone, but for what the
- * thread begins with. */
+/* Zero it before the first start and do not move it. Only its owner uses it, except for `run` and
+ * `argument`, which the new thread reads. */
 struct thread {
     pthread_t handle;
     bool running;         /* started and not joined yet */
@@ -19,9 +19,9 @@ struct thread {
     char name[THREAD_NAME_MAX + 1];
 };
 
-/* Starts a thread that runs `run(argument)`. `name` is at most THREAD_NAME_MAX bytes long and shows
- * in ps, top and debuggers: psring-... All signals are masked in the thread, so that they reach the
- * main one. Not while `thread` is running. On an error, which is logged, it is not running. */
+/* Starts a thread that runs `run(argument)`. `name` has at most THREAD_NAME_MAX bytes and is shown
+ * by ps, top and debuggers: psring-... All signals are masked in the thread, so that the main
+ * thread gets them. `thread` must not be running. After an error (logged) it is not running. */
 enum status thread_start(struct thread *thread, const char *name, void *(*run)(void *),
                          void *argument);
 
@@ -29,7 +29,7 @@ enum status thread_start(struct thread *thread, const char *name, void *(*run)(v
 void thread_join(struct thread *thread);
 
 /*
- * What threads wait for: a lock, and word that what it guards has changed.
+ * A lock, and a signal that the state it guards has changed.
  *
  *     monitor_enter(monitor);
  *     while (!ready)
@@ -37,25 +37,26 @@ void thread_join(struct thread *thread);
  *     ...
  *     monitor_leave(monitor);
  *
- * In builds for simulation (experiments/simulate/simulated_thread.c) actors of SimGrid wait so.
+ * In builds for simulation (experiments/simulate/simulated_thread.c) actors of SimGrid wait in the
+ * same way.
  */
 
 struct monitor {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    void *actors_lock, *actors_changed; /* in a simulation, in their place */
+    void *actors_lock, *actors_changed; /* replace the two above in a simulation */
 };
 
 void monitor_init(struct monitor *monitor);
-/* Nobody waits any more, or is inside. */
+/* No thread may wait or be inside. */
 void monitor_fini(struct monitor *monitor);
 
 void monitor_enter(struct monitor *monitor);
 void monitor_leave(struct monitor *monitor);
 
-/* From inside: leaves, waits for monitor_wake, or wakes for no reason, and enters again. */
+/* Call inside. Leaves, waits for monitor_wake (or wakes spuriously), and enters again. */
 void monitor_wait(struct monitor *monitor);
-/* From inside: wakes all that wait. */
+/* Call inside. Wakes all waiting threads. */
 void monitor_wake(struct monitor *monitor);
 
 #endif

@@ -18,7 +18,7 @@ void *memory_array(size_t bytes)
         return NULL;
 #ifdef MADV_HUGEPAGE
     if (align == MEMORY_HUGE_BYTES)
-        madvise(memory, rounded, MADV_HUGEPAGE); /* advice: that it is not taken is no error */
+        madvise(memory, rounded, MADV_HUGEPAGE); /* only advice: a refusal is no error */
 #endif
     return memset(memory, 0, rounded);
 }

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* For a function that only reads what `data` points to, and takes a pointer without const. */
+/* For a function that only reads what `data` points to but takes a pointer without const. */
 static inline void *without_const(const void *data)
 {
     union {
@@ -24,7 +24,7 @@ static inline size_t size_larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* How many parts of `b` hold `a`, the last one perhaps shorter; b > 0. */
+/* The number of parts of `b` that hold `a`; the last part may be shorter. b > 0. */
 static inline size_t size_divide_up(size_t a, size_t b)
 {
     return (a + b - 1) / b;
@@ -39,8 +39,8 @@ struct chunk {
 };
 
 /*
- * Part `index` of `parts`: sizes differ by at most one element, the longer ones first. Any count,
- * also 0 and less than `parts` (the last parts are then empty).
+ * Part `index` of `parts`. Sizes differ by at most one element; the longer parts come first. Any
+ * count is allowed, also 0 and less than `parts` (the last parts are then empty).
  */
 static inline struct chunk chunk_of(size_t count, size_t parts, size_t index)
 {
@@ -58,19 +58,19 @@ static inline size_t chunk_holding(size_t count, size_t parts, size_t offset)
 }
 
 /*
- * `bytes` bytes (at least one), zeroed and aligned to 64; free() frees them. Long arrays are
- * aligned to MEMORY_HUGE_BYTES, and the system is asked to hold them in pages of that size: whoever
- * streams through 64 MB in pages of 4 KB misses the TLB 16,000 times. NULL: out of memory, not
- * logged.
+ * Allocates `bytes` bytes (at least one), zeroed and aligned to 64. The caller frees them with
+ * free(). Arrays of MEMORY_HUGE_BYTES or more are aligned to that size, and the system is asked for
+ * pages of that size: a pass over 64 MB in pages of 4 KB misses the TLB 16,000 times. NULL: out of
+ * memory, not logged.
  */
 void *memory_array(size_t bytes);
 
 enum { MEMORY_HUGE_BYTES = 2 << 20 };
 
 /*
- * `array`, which has room for *room elements of `each` bytes, with room for more than `count`: as
- * it is, or moved and twice as long. NULL: out of memory (logged, with `what` they are), and
- * `array` is as before.
+ * Makes `array`, which has room for *room elements of `each` bytes, hold more than `count`. Returns
+ * `array` unchanged if it does already; else moves it, twice as long. NULL: out of memory (logged;
+ * `what` names the elements), and `array` is unchanged.
  */
 void *memory_grow(void *array, size_t *room, size_t count, size_t each, const char *what);
 

@@ -97,7 +97,7 @@ Test(csv, refuses_to_append_to_another_file)
                    "expected name,count,times;");
     FILE *file = fopen(path, "ab");
     cr_assert(file && fputs("cut,1", file) >= 0 && fclose(file) == 0);
-    assert_refused(csv_open(&csv, path, columns, 3), STATUS_INPUT, "its last line has no end");
+    assert_refused(csv_open(&csv, path, columns, 3), STATUS_INPUT, "its last line is incomplete");
     folder_free(dir);
 }
 
