@@ -347,7 +347,9 @@ static int run_on_world(const struct command *command, struct config *config, en
     }
     world_close(&world);
     config_free(config);
-    signal(SIGTERM, SIG_DFL);
+    struct sigaction now; /* a signal that stop_fini ignores stays ignored */
+    if (sigaction(SIGTERM, NULL, &now) == 0 && now.sa_handler == on_terminate)
+        signal(SIGTERM, SIG_DFL);
     watchdog_close(&watchdog);
     return exit_code(status);
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <libgen.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -225,10 +226,32 @@ int checkpoint_flush_parent(const char *path)
     return error == EINVAL || error == ENOTSUP || error == ENOSYS || error == EACCES ? 0 : error;
 }
 
+static bool all_finite(const float *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(values[i]))
+            return false;
+    }
+    return true;
+}
+
+bool checkpoint_is_finite(const struct checkpoint *checkpoint)
+{
+    return all_finite(checkpoint->weights, checkpoint->weight_count) &&
+           all_finite(checkpoint->state, checkpoint->state_count) &&
+           all_finite(checkpoint->carried, checkpoint->carried_count);
+}
+
 enum status checkpoint_save(const char *path, const struct checkpoint *checkpoint)
 {
     enum status status = STATUS_OK;
     struct writer writer = {.path = path, .fd = -1};
+    if (!checkpoint_is_finite(checkpoint))
+        return FAIL(STATUS_DIVERGED,
+                    "%s: training diverged: a weight, an optimizer value or a residual is not a "
+                    "finite number; nothing is saved; continue from the last checkpoint with a "
+                    "smaller --lr",
+                    path);
     if (asprintf(&writer.temporary, "%s.tmp", path) < 0)
         return FAIL(STATUS_NO_MEMORY, "%s: no memory to write the checkpoint", path);
     TRY(sha256_init(&writer.sum));

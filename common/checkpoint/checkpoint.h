@@ -49,9 +49,13 @@ struct checkpoint {
 
 /*
  * Writes to a temporary name beside `path`, flushes to the disk and renames: at every moment `path`
- * is either the old checkpoint or the new one, whole. STATUS_IO (logged); the old one then stays.
+ * is either the old checkpoint or the new one, whole. STATUS_IO, or STATUS_DIVERGED if a number is
+ * not finite (both logged); the old one then stays.
  */
 enum status checkpoint_save(const char *path, const struct checkpoint *checkpoint);
+
+/* Whether all weights, optimizer values and residuals are finite numbers. */
+bool checkpoint_is_finite(const struct checkpoint *checkpoint);
 
 /*
  * Reads and validates everything (untrusted: sizes against the file's own size before allocating,

@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,28 +260,12 @@ static bool parse_strings(struct loaded *loaded, const struct checkpoint_header 
     return at == end;
 }
 
-static bool all_finite(const float *values, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        if (!isfinite(values[i]))
-            return false;
-    }
-    return true;
-}
-
 static enum status validate(const char *path, const struct checkpoint_header *header,
                             struct loaded *loaded)
 {
     if (!parse_strings(loaded, header))
         return FAIL(STATUS_INPUT,
                     "%s: its names and options cannot be read; it is damaged, " START_ANEW, path);
-    if (!all_finite(loaded->weights, header->weight_count) ||
-        !all_finite(loaded->state, header->state_count) ||
-        !all_finite(loaded->carried, header->carried_count))
-        return FAIL(STATUS_INPUT,
-                    "%s: found a weight, an optimizer value or a residual that is not a finite "
-                    "number; " START_ANEW,
-                    path);
     struct checkpoint *checkpoint = &loaded->checkpoint;
     checkpoint->seed = header->seed;
     checkpoint->epoch = header->epoch;
@@ -295,6 +278,11 @@ static enum status validate(const char *path, const struct checkpoint_header *he
     checkpoint->state_count = header->state_count;
     checkpoint->carried = loaded->carried;
     checkpoint->carried_count = header->carried_count;
+    if (!checkpoint_is_finite(checkpoint))
+        return FAIL(STATUS_INPUT,
+                    "%s: found a weight, an optimizer value or a residual that is not a finite "
+                    "number; " START_ANEW,
+                    path);
     return STATUS_OK;
 }
 

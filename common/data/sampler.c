@@ -15,7 +15,7 @@ enum status sampler_steps(size_t samples, size_t world, size_t batch, size_t *st
     return FAIL(STATUS_USAGE,
                 "an epoch of %zu samples has no whole step of %zu workers x batch %zu, expected at "
                 "least one; lower --batch or the number of workers, or train on what is left with "
-                "--last-batch partial",
+                "--last-batch partial (only in bsp, without --join)",
                 samples, world, batch);
 }
 

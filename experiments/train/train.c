@@ -37,23 +37,16 @@ static void start_buckets(void *context, size_t first, size_t count)
     gradient_sync_start(&t->sync, first, count);
 }
 
-/* The context of enqueue_step. */
-struct enqueue_context {
-    struct trainer *trainer;
-    struct net_loss *loss; /* NULL: the loss is read later, from the queue */
-};
-
 /*
- * Forward, backward, average, update. This function uploads nothing. Without other processes it
+ * Forward, backward, average, update. With `loss` NULL the loss is read later, from the queue. This
+ * function uploads nothing. Without other processes it
  * also waits for nothing. A device may therefore record it and repeat the record without a call.
  * After a failed recording the device calls it again for the same step. Host state of a step is
  * therefore reset here.
  */
-static enum status enqueue_step(void *context)
+static enum status run_step(struct trainer *t, struct net_loss *loss)
 {
     enum status status = STATUS_OK;
-    struct enqueue_context *work = context;
-    struct trainer *t = work->trainer;
     size_t batch = (size_t)t->step_images;
     /* The all-reduce averages over workers, so the divisor is (images of all) / workers. */
     double workers = t->config->train.no_shard ? 1 : (double)t->workers;
@@ -66,11 +59,17 @@ static enum status enqueue_step(void *context)
     if (t->straggler.delays)
         straggler_begin(&t->straggler);
     batches_gather(&t->batches, BATCHES_TRAIN, 0, batch);
-    TRY(net_forward(t->net, t->batches.images, t->batches.labels, batch, &step, work->loss));
+    TRY(net_forward(t->net, t->batches.images, t->batches.labels, batch, &step, loss));
     TRY(net_backward(t->net, start_buckets, t));
     TRY(gradient_sync_end(&t->sync, trainer_lr(t)));
 out:
     return status;
+}
+
+/* The step that a device may record. */
+static enum status run_step_ahead(void *trainer)
+{
+    return run_step(trainer, NULL);
 }
 
 /* A step in which this worker has no image: it adds zeros to the sum. */
@@ -94,11 +93,10 @@ out:
 static enum status step_ahead(struct trainer *t, bool whole, struct net_loss *loss)
 {
     enum status status = STATUS_OK;
-    struct enqueue_context work = {.trainer = t};
     net_set_step(t->net, t->step);
     optimizer_set_lr(t->optimizer, trainer_lr(t));
-    TRY(t->backend->graph_capturable && whole ? device_repeat(t->device, enqueue_step, &work)
-                                              : enqueue_step(&work));
+    TRY(t->backend->graph_capturable && whole ? device_repeat(t->device, run_step_ahead, t)
+                                              : run_step(t, NULL));
     loss_queue_put(&t->losses, t->net);
     TRY(loss_queue_take(&t->losses, device_steps_ahead(t->device), loss));
 out:
@@ -115,7 +113,7 @@ enum status train_step_real(struct trainer *t, struct net_loss *loss)
         return contribute_zero_gradient(t);
     if (t->losses.device)
         return step_ahead(t, whole, loss);
-    return enqueue_step(&(struct enqueue_context){.trainer = t, .loss = loss});
+    return run_step(t, loss);
 }
 
 /* One step on this rank's share of the data, with the times of its parts. With `finishes` the
@@ -151,7 +149,7 @@ out:
 /* -------- reports, tests, checkpoints and stops ----------------------------------------------- */
 
 /* Waits until the device has done all steps. The interval then holds all losses. Also reads the
- * device's usage, before a test adds to it. */
+ * usage of device and processors, before a test adds to it. */
 static enum status drain_losses(struct trainer *t)
 {
     enum status status = STATUS_OK;
@@ -167,6 +165,7 @@ static enum status drain_losses(struct trainer *t)
     if (trainer_rank(t) == 0)
         device_usage(t->device, &t->report.usage);
     t->report.usage_samples = usage_watch_take(t->report.usage_watch);
+    train_cpus_stop(t);
 out:
     return status;
 }
@@ -412,6 +411,8 @@ enum status train_generation(struct config *config, struct world *world,
     struct trainer trainer;
     TRY(trainer_open(&trainer, config, world, generation));
     status = trainer.is_server ? comm_serve(trainer.sync.comm) : train_loop(&trainer);
+    if (trainer.is_server && status == STATUS_OK)
+        trainer.stop.agreed = true; /* the workers have ended: their signal may still come here */
     batches_pause(&trainer.batches); /* end the threads that add ranges */
     usage_watch_free(&trainer.report.usage_watch);
     if (trainer.timeline && (status == STATUS_OK || status == STATUS_STOPPED)) {

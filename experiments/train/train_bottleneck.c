@@ -137,10 +137,10 @@ void train_cpus_wait(struct trainer *t)
     t->sync.watch = is_long && cpu_share_watches(t->world) ? &t->report.cpus.waits : NULL;
 }
 
-static void stop_cpus(struct report *report)
+void train_cpus_stop(struct trainer *t)
 {
-    struct report_cpus *cpus = &report->cpus, *run = &report->run_cpus;
-    if (report->interval.started_ns == 0) /* no step since the last row */
+    struct report_cpus *cpus = &t->report.cpus, *run = &t->report.run_cpus;
+    if (t->report.interval.started_ns == 0) /* no step since the last row */
         *cpus = (struct report_cpus){0};
     else
         cpus->process_s = cpu_time_process_s(&cpus->own);
@@ -191,7 +191,6 @@ enum status train_bottleneck(struct trainer *t)
                          device_memory_is_host(t->device);
     memset(&own, 0, sizeof own);
     step_times_own(&report->times, own.times);
-    stop_cpus(report);
     own.cpus = use_of(&report->cpus, t->world);
     own.run_cpus = use_of(&report->run_cpus, t->world);
     TRY(world_gather(t->world, group, &own, sizeof own, all));

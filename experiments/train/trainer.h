@@ -400,6 +400,8 @@ void train_cpus_start(struct trainer *t);
 /* Call when a step has ended. If it waited long for averaging, the next step watches the processors
  * while it waits. */
 void train_cpus_wait(struct trainer *t);
+/* Call after the interval's last step, before a test. */
+void train_cpus_stop(struct trainer *t);
 
 /* train_checkpoint.c, all collective over the workers. */
 enum status train_test(struct trainer *t, struct test_result *result);

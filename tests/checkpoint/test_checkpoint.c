@@ -405,19 +405,35 @@ Test(checkpoint, refuses_an_option_given_twice)
     folder_free(dir);
 }
 
+/* Weights, state and residuals follow one another, before the sum. */
 Test(checkpoint, refuses_numbers_that_are_not_finite)
 {
+    static const size_t from_end[] = {CARRIED + STATE + 1, CARRIED + 1, 1};
     char dir[64], path[96];
+    unsigned char bytes[FILE_BYTES_MAX];
+    const float nan_value = NAN;
     struct checkpoint saved = make_checkpoint(), *loaded;
     folder_new(dir);
-    in_folder(path, dir);
+    cr_assert(checkpoint_save(in_folder(path, dir), &saved) == STATUS_OK);
+    size_t count = read_file(path, bytes);
+    for (size_t i = 0; i < sizeof from_end / sizeof *from_end; i++) {
+        unsigned char *at = bytes + count - SUM_BYTES - from_end[i] * sizeof(float), before[4];
+        memcpy(before, at, sizeof before);
+        memcpy(at, &nan_value, sizeof nan_value);
+        write_with_sum(path, bytes, count);
+        assert_refused(checkpoint_load(&loaded, path), STATUS_INPUT, "not a finite number");
+        memcpy(at, before, sizeof before);
+    }
+    write_with_sum(path, bytes, count);
     weights[WEIGHTS - 1] = INFINITY;
-    cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
-    assert_refused(checkpoint_load(&loaded, path), STATUS_INPUT, "not a finite number");
+    assert_refused(checkpoint_save(path, &saved), STATUS_DIVERGED, "not a finite number");
     saved = make_checkpoint();
     state[0] = NAN;
-    cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
-    assert_refused(checkpoint_load(&loaded, path), STATUS_INPUT, "not a finite number");
+    assert_refused(checkpoint_save(path, &saved), STATUS_DIVERGED, "not a finite number");
+    saved = make_checkpoint();
+    cr_assert(checkpoint_load(&loaded, path) == STATUS_OK);
+    expect_equal(loaded, &saved);
+    checkpoint_free(&loaded);
     folder_free(dir);
 }
 
