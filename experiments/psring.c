@@ -101,7 +101,7 @@ static void interrupt_bench(int number)
 static void interrupt_serve(int number)
 {
     static const char text[] = "\n"
-                               "psring: told to end by a signal: the server's job, if it has one, "
+                               "psring: ended by a signal: the server's job, if it has one, "
                                "ends with an error on all workers\n";
     write_and_exit(number, text, sizeof text - 1);
 }

@@ -264,4 +264,4 @@ echo "elastic: the same weights as under mpirun; joining, leaving and dying lose
 serve
 kill -TERM "$(pgrep -P "$server")"
 served 143
-grep -q '^psring: told to end' "$folder/serve" || fail "a server that is told to end: $(cat "$folder/serve")"
+grep -q '^psring: ended by a signal' "$folder/serve" || fail "a server that is told to end: $(cat "$folder/serve")"
