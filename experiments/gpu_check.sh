@@ -10,8 +10,8 @@
 # part passed or had a reason to be skipped, 1 if one failed or had no time left, 77 without a GPU. Speeds that were
 # hoped for and not reached are told and are no failure.
 #
-# It uses what it finds and fetches nothing. PSRING_PREFIX may name what experiments/gpu_check/prefix.sh
-# collected on another machine (the file or the unpacked folder): libraries, Open MPI, MNIST.
+# BUILD (build-gpu) must be new, or an earlier check's. This uses what it finds and fetches nothing. PSRING_PREFIX may name
+# what experiments/gpu_check/prefix.sh collected on another machine (the file or the unpacked folder): libraries, Open MPI, MNIST.
 set -uo pipefail
 export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
 # shellcheck source-path=SCRIPTDIR source=sweep/script.sh
@@ -66,11 +66,16 @@ if [[ -d $out && $(find "$out" -mindepth 1 -maxdepth 1 ! -name 'gpu_check.*') ]]
     echo "gpu_check.sh: --out '$out' has other files than an earlier check's; name a new folder" >&2
     exit 2
 fi
+if [[ -d $build && ! -d $build/gpu_check.parts && $(ls -A "$build") ]]; then
+    echo "gpu_check.sh: --build '$build' has files, and no earlier check made it; name a new folder" >&2
+    exit 2
+fi
 take_folder "$out"
+results=$out
 mkdir -p "$build" || exit 1
 build=$(cd "$build" && pwd)
-results=$out
-out=$build/gpu_check # the parts' files; the results are the page, its data and the archive only
+lock_folder "$build" --build 9
+out=$build/gpu_check.parts # the parts' files; the results are the page, its data and the archive only
 rm -rf "$out"
 mkdir "$out" || exit 1
 

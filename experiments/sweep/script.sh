@@ -95,14 +95,20 @@ counted()
 # vcluster.sh closes descriptor 8 where it starts a process that does not.
 take_folder()
 {
-    local status=0
     mkdir -p "$1" || die "cannot make the folder '$1'; name another one with --out"
     out=$(cd "$1" && pwd) || die "cannot enter the folder '$1'; name another one with --out"
     [[ -w $out ]] || die "cannot write into the folder '$out'; name another one with --out"
+    lock_folder "$out" --out 8
+}
+
+# lock_folder DIR OPTION DESCRIPTOR: ends the script if another one has locked the folder, which OPTION named.
+lock_folder()
+{
+    local status=0
     command -v flock >/dev/null || return 0
-    exec 8<"$out" || die "cannot read the folder '$out'; name another one with --out"
-    flock -n -E 75 8 || status=$? # another status: a file system without locks
-    ((status != 75)) || die "another run uses '$out'; wait for its end, or name another folder with --out"
+    eval "exec $3<\"\$1\"" || die "cannot read the folder '$1'; name another one with $2"
+    flock -n -E 75 "$3" || status=$? # another status: a file system without locks
+    ((status != 75)) || die "another run uses '$1'; wait for its end, or name another folder with $2"
 }
 
 # keep_foreign_files FILE...: ends the script if one of these, which it replaces, is in $out and another program wrote it.

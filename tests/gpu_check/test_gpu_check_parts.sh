@@ -224,13 +224,28 @@ touch taken/mine
 [[ $(ls -A taken) == mine ]] || fail "a folder of others: now has $(ls -A taken):"
 grep -q "taken' has other files than an earlier check's" "$folder/log" || fail "a folder of others:"
 
+# Nor is one built in, and two checks do not build in one folder.
+refuses_build() # WORDS
+{
+    ! PATH=$folder/bin:$PATH "$check" --data data --out out --build taken >"$folder/log" 2>&1 || fail "a build folder of others:"
+    grep -q "$1" "$folder/log" || fail "a build folder of others, without '$1':"
+}
+mkdir taken/gpu_check
+refuses_build "taken' has files, and no earlier check made it"
+[[ $(echo taken/*) == 'taken/gpu_check taken/mine' && ! -e out ]] || fail "a build folder of others: now has $(ls -A taken):"
+mkdir taken/gpu_check.parts
+exec {lock}<taken
+flock "$lock"
+refuses_build "another run uses '$folder/taken'; .* with --build"
+exec {lock}<&-
+
 all='versions configure build tests repeatable models nccl-2 nccl-4 agree-2 agree-4 accuracy tf32 resume sanitizer peers speed kernels roofline'
 checked well 0 'tf32 +passed +[0-9]+ s  from FP32 1e-07' 'goal met FP32: as fast as PyTorch, eager \(1\.17' \
     'goal missed TF32: as fast as PyTorch, eager \(0\.53' 'goal missed FP32: a step within 2 x' \
     'goal met cuDNN computes the convolutions \(psring chose cudnn 9\.1\.0\)' 'build +passed .*nccl 2\.28\.9; cudnn 9\.1\.0$' \
     'kernels .*all: |kernels .* 3 kernels take 100\.0 us a step and move 9\.0 MB; most: cuBLAS, 70%' \
     'peers .*killed: the others ended within .*stopped: the others'
-[[ $(awk -F'|' '$2 == "passed" { print $1 }' "$folder/build/gpu_check/parts.txt" | paste -sd' ') == "$all" ]] || fail "not all parts passed in their order:"
+[[ $(awk -F'|' '$2 == "passed" { print $1 }' "$folder/build/gpu_check.parts/parts.txt" | paste -sd' ') == "$all" ]] || fail "not all parts passed in their order:"
 [[ $(grep -cxE -- "--tool (memcheck --report-api-errors no|initcheck) --error-exitcode 9 $folder/build/tests/emulation/cuda_ops" "$folder/sanitizer.log") == 2 ]] ||
     fail "compute-sanitizer was called with: $(cat "$folder/sanitizer.log")"
 grep -qx -- "-DMPI_C_COMPILER=$folder/bin/mpicc" "$folder/cmake.log" ||
@@ -286,7 +301,7 @@ interrupted()
     ((rc == $2)) || fail "SIG$1: exit code $rc, expected $2:"
     left=$(pgrep -af "$folder/" || true)
     [[ ! $left ]] || fail "SIG$1: left behind: $left"
-    left=$(find "$folder/out" -name 'part.*')
+    left=$(find "$folder/build" -name 'part.*')
     [[ ! $left ]] || fail "SIG$1: left behind: $left"
     echo "SIG$1 ends it, and all that it has started"
 }
