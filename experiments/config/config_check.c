@@ -472,8 +472,8 @@ static enum status check_training(struct config *config)
             (long long)config->train.virtual_workers, backend->name);
     if (config->train.virtual_workers > 0 && config->train.paced)
         return FAIL(STATUS_USAGE,
-                    "--virtual-workers %lld: virtual workers compute, so --compute %s cannot be "
-                    "combined with it",
+                    "--virtual-workers %lld: virtual workers compute, and --compute %s does not; "
+                    "omit one of them",
                     (long long)config->train.virtual_workers, config->train.compute);
     if (config->train.real_ms > 0 && backend->single_process)
         return FAIL(STATUS_USAGE,
@@ -487,7 +487,7 @@ static enum status check_training(struct config *config)
             "98.5",
             config->train.target_accuracy);
     if (config->train.checkpoint && config->train.paced)
-        return FAIL(STATUS_USAGE, "--checkpoint: --compute %s trains nothing that could be saved",
+        return FAIL(STATUS_USAGE, "--checkpoint: --compute %s trains nothing that could be saved; omit one of them",
                     config->train.compute);
     return STATUS_OK;
 out:
