@@ -117,7 +117,8 @@ static enum status check_mpi(const struct config *config)
     if (!config->rendezvous && launcher_mpi_rank() >= 0 && !has_mpi())
         return FAIL(
             STATUS_UNSUPPORTED,
-            "an MPI launcher has started this process, and this build of psring has no MPI; "
+            "mpirun or srun: an MPI launcher has started this process, and this build of psring "
+            "has no MPI; "
             "start each rank with --rendezvous tcp://HOST:PORT --rank R --world-size W, or build "
             "without -DPSRING_MPI=OFF");
     if (config->transport == CONFIG_TRANSPORT_MPI && !has_mpi())

@@ -264,7 +264,9 @@ static enum status take_line(struct timeline_reader *reader, const char *line)
         return STATUS_OK;
     cJSON *event = cJSON_Parse(line); /* a comma may follow */
     if (!event)
-        return FAIL(STATUS_INPUT, "%s: line %zu is not an event, expected a file of psring train --timeline; record it again",
+        return FAIL(STATUS_INPUT,
+                    "%s: line %zu is not an event, expected a file of psring train --timeline; "
+                    "record it again",
                     reader->path, reader->line);
     enum status status = take_event(reader, event);
     cJSON_Delete(event);
@@ -366,12 +368,15 @@ enum status trace_file_read(struct trace_file *file, const char *path)
     *file = (struct trace_file){0};
     FILE *stream = fopen(path, "r");
     if (!stream)
-        return FAIL(STATUS_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
+        return FAIL(STATUS_INPUT,
+                    "%s: cannot be opened: %s; name the file that psring train --timeline wrote",
+                    path, strerror(errno));
     TRY(read_lines(&reader, stream));
     if (!reader.ended)
         TRY(FAIL(STATUS_INPUT, "%s: %s", path,
-                 reader.line == 0 ? "is empty, because its run failed or has not finished; record it again"
-                                  : "is cut off, expected its last line; record it again"));
+                 reader.line == 0
+                     ? "is empty, because its run failed or has not finished; record it again"
+                     : "is cut off, expected its last line; record it again"));
     if (file->range_count > 0)
         qsort(file->ranges, file->range_count, sizeof *file->ranges, compare_ranges);
     find_parents(file);
