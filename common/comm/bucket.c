@@ -22,7 +22,7 @@ static void close_bucket(struct bucket_cut *plan)
     plan->open.count = 0;
 }
 
-/* Takes `count` more elements, downwards. */
+/* Adds `count` more elements, downwards. */
 static void extend(struct bucket_cut *plan, size_t count, bool closes)
 {
     plan->open.first -= count;
@@ -37,7 +37,7 @@ static void add_whole(struct bucket_cut *plan, size_t count)
     extend(plan, count, full);
 }
 
-/* The first bucket takes what it lacks; the rest is cut evenly. */
+/* Fills the first bucket up; cuts the remainder evenly. */
 static void add_pieces(struct bucket_cut *plan, size_t count)
 {
     if (plan->used == 0 && plan->open.count < plan->first_limit) {
@@ -91,14 +91,14 @@ static struct costs costs_of(const struct bucket_layer *layers, size_t layer_cou
     return costs;
 }
 
-/* The part of a layer that element `at` of it belongs to. */
+/* The part of a layer that contains its element `at`. */
 static size_t part_of(const struct bucket_layer *layer, size_t at)
 {
     size_t part = at / ((layer->count + layer->parts - 1) / layer->parts);
     return part < layer->parts ? part : layer->parts - 1;
 }
 
-/* When the gradient of element `at` is there; the backward pass begins at 0. */
+/* The time at which the gradient of element `at` is complete. The backward pass begins at 0. */
 static double ready_at(const struct costs *costs, size_t at)
 {
     double time = 0;
@@ -116,7 +116,7 @@ static double ready_at(const struct costs *costs, size_t at)
     return time;
 }
 
-/* When the forward pass that follows needs the first of a bucket: of its first layer the last. */
+/* The time at which the next forward pass needs a bucket: the last part of its first layer. */
 static double needed_at(const struct costs *costs, const struct bucket *bucket)
 {
     double time = costs->backward;
@@ -141,7 +141,7 @@ void bucket_order(const struct bucket *buckets, size_t bucket_count,
     struct costs costs = costs_of(layers, layer_count);
     double computation = costs.forward + costs.backward, now = 0;
     for (size_t b = 0; b < bucket_count; b++)
-        order[b] = b; /* from `used` on: those that have not gone, in the order of being ready */
+        order[b] = b; /* from `used` on: the remaining buckets, in the order of being ready */
     for (size_t used = 0; used < bucket_count; used++) {
         double ready = ready_at(&costs, buckets[order[used]].first);
         now = now > ready ? now : ready;

@@ -87,7 +87,7 @@ static enum message_dtype dtype_of(const struct codec *codec)
     return codec->reduction ? codec->reduction->dtype : codec_dtype(codec->compress);
 }
 
-/* Where the element `offset` of what is not compressed is. */
+/* The address of element `offset` of uncompressed data. */
 static void *element_at(const struct codec *codec, void *data, size_t offset)
 {
     return (char *)data + offset * message_element_bytes(dtype_of(codec));
@@ -142,7 +142,7 @@ void codec_add(const struct codec *codec, void *data, struct chunk span, const v
 void codec_complete(struct codec *codec, void *data, struct chunk span, const void *payload,
                     float scale)
 {
-    enum { BLOCK = 2048 }; /* 8 KB stay in the L1 cache from the sum to what is kept of it */
+    enum { BLOCK = 2048 }; /* 8 KB stay in the L1 cache from the sum to its rounding */
     const char *codes = payload;
     if (codec->reduction) {
         codec->reduction->complete(element_at(codec, data, span.offset), payload, span.count,
@@ -164,7 +164,7 @@ void codec_complete(struct codec *codec, void *data, struct chunk span, const vo
 
 void codec_alone(const struct codec *codec, void *data, float scale)
 {
-    if (!codec->reduction) /* the average of one is itself */
+    if (!codec->reduction) /* the average of one value is the value */
         reduce_scale(data, codec->count, scale);
 }
 

@@ -1,7 +1,7 @@
 /*
- * What a bucket looks like on the wire: its elements as they are, in the caller's memory, or floats
- * as numbers of 16 bits (common/comm/compress.h) in memory of the codec's. A schedule that
- * sends and receives through a codec is the same for both. One codec a bucket and node:
+ * The form of a bucket on the wire: its elements in the caller's memory, or floats as 16-bit
+ * numbers (common/comm/compress.h) in the codec's memory. A schedule that sends and receives
+ * through a codec is the same for both. Each bucket and node has one codec:
  *
  *     a partial sum sets out         payload = codec_encode(codec, data, span)
  *     one comes, to be added         codec_add(codec, data, span, payload)
@@ -9,18 +9,18 @@
  *     the sum is sent, or sent on    payload = codec_wire(codec, data, span)
  *     a sum comes                    received into codec_wire() or elsewhere, then codec_take()
  *
- * Bits. Who completes a sum rounds it, once, and keeps the rounded value itself; all others get and
- * pass on these 16 bits. So all workers end with the same floats.
+ * Bits. The node that completes a sum rounds it once and keeps the rounded value. All other nodes
+ * receive and forward these 16 bits. Therefore all workers end with the same floats.
  *
- * Error feedback. A node rounds an element once an operation, either as a partial sum
- * (codec_encode) or as the completed one (codec_complete; a server: codec_encode). Which of the two
- * is fixed by the schedule, so one residual per element is enough, and it is given back at the
- * node's next operation on the bucket: see compress.h.
+ * Error feedback. A node rounds an element once per operation, either as a partial sum
+ * (codec_encode) or as the completed one (codec_complete; a server: codec_encode). The schedule
+ * fixes which of the two, so one residual per element is enough. The node adds it in its next
+ * operation on the bucket (compress.h).
  *
- * `span` counts elements of the bucket; `data` is the bucket's first element: a
- * float, unless there is a reduction (common/comm/reduce.h). codec_wire's memory
- * belongs to the transport between send, or post, and completion. Uncompressed, encode, wire and
- * take of what landed in place cost nothing. Threads: those of the node that owns it.
+ * `span` counts elements of the bucket. `data` is the bucket's first element: a float, unless there
+ * is a reduction (common/comm/reduce.h). codec_wire's memory belongs to the transport from send (or
+ * post) to completion. Without compression encode, wire and an in-place take cost nothing. Threads:
+ * those of the owning node.
  */
 #ifndef PSRING_COMMON_COMM_CODEC_H
 #define PSRING_COMMON_COMM_CODEC_H
@@ -39,26 +39,26 @@ struct backend_env;
 
 struct codec {
     enum compress compress;
-    const struct reduction *reduction; /* NULL: floats, summed and scaled. Else nothing is
-                                        * compressed */
+    const struct reduction *reduction; /* NULL: floats, summed and scaled. With a reduction nothing
+                                        * is compressed */
     int workers;
     uint32_t bucket;
     size_t count;
-    uint16_t *image; /* (count): what travels; NULL where that is the data itself */
+    uint16_t *image; /* (count): the bits on the wire; NULL if these are the data itself */
     float *residual; /* (count); NULL without feedback */
 };
 
-/* For bucket number `bucket`, or a shard of it, of `count` elements: allocates what the site's
- * options ask for. Errors: logged. */
+/* For bucket number `bucket`, or a shard of it, of `count` elements. Allocates what the site's
+ * options need. Errors are logged. */
 enum status codec_init(struct codec *codec, const struct backend_env *site, size_t bucket,
                        size_t count);
 void codec_fini(struct codec *codec);
 
-/* One for each bucket of the site's layout. `codecs_free` also after a failure, with what came out.
- */
+/* Makes one codec per bucket of the site's layout. Call codecs_free with the result even after a
+ * failure. */
 enum status codecs_new(struct codec **codecs, const struct backend_env *site);
 void codecs_free(struct codec *codecs, size_t buckets);
-/* As backend.state has it: the residual of bucket `index`. */
+/* Implements backend.state: the residual of bucket `index`. */
 float *codecs_state(const struct codec *codecs, size_t buckets, size_t index, size_t *count);
 
 enum message_dtype codec_dtype(enum compress compress);
@@ -71,24 +71,25 @@ size_t codec_memory_bytes(const struct comm_options *options);
 struct message codec_message(const struct codec *codec, enum message_kind kind, uint64_t step,
                              struct chunk span);
 
-/* The payload for data[span], rounded with feedback; uncompressed, the data itself. */
+/* The payload for data[span], rounded with feedback. Without compression, the data itself. */
 const void *codec_encode(struct codec *codec, const void *data, struct chunk span);
 
-/* Where the span's bits for the wire are. */
+/* The address of the span's bits for the wire. */
 void *codec_wire(const struct codec *codec, void *data, struct chunk span);
 
-/* data[span] += payload, or whatever the reduction does with two. */
+/* data[span] += payload, or the reduction's operation on the two. */
 void codec_add(const struct codec *codec, void *data, struct chunk span, const void *payload);
 
-/* data[span] = (data[span] + payload) * scale, rounded with feedback to what codec_wire sends. With
- * a reduction: its last step, and `scale` is without meaning. */
+/* data[span] = (data[span] + payload) * scale, rounded with feedback to the bits at codec_wire.
+ * With a reduction: its last step, which ignores `scale`. */
 void codec_complete(struct codec *codec, void *data, struct chunk span, const void *payload,
                     float scale);
 
-/* The sum of one worker alone, all of it: data *= scale. */
+/* Completes the sum of a single worker: data *= scale, for all elements. */
 void codec_alone(const struct codec *codec, void *data, float scale);
 
-/* data[span] = payload, which may be at codec_wire; then its bits are there, to be sent on. */
+/* data[span] = payload, which may be at codec_wire. Afterwards the bits are there, to be
+ * forwarded. */
 void codec_take(const struct codec *codec, void *data, struct chunk span, const void *payload);
 
 #endif

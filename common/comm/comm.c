@@ -1,7 +1,7 @@
 /*
- * A communicator: opening, planning, averaging, closing. From comm_plan to comm_finish the buckets
- * of one plan are averaged, on a thread of their own where that is possible. A server that this
- * process hosts has a thread, too.
+ * A communicator: opening, planning, averaging, closing. From comm_plan to comm_finish it averages
+ * the buckets of one plan, on a separate thread if possible. A server in this process also has a
+ * thread.
  */
 #include "common/comm/comm.h"
 
@@ -42,8 +42,8 @@ static enum status plan_init(struct comm_plan *plan, const struct comm_layout *l
     return STATUS_OK;
 }
 
-/* Hands over, in the plan's order, what has been started. At the end what was not, never will be.
- */
+/* Hands over, in the plan's order, the buckets that have been started. At the end it skips buckets
+ * that were never started. */
 static void start_in_order(struct comm_plan *plan, bool at_end)
 {
     for (size_t i = 0; i < plan->layout.buckets; i++) {
@@ -51,13 +51,14 @@ static void start_in_order(struct comm_plan *plan, bool at_end)
         if (!bucket->held && !at_end)
             break;
         if (bucket->held)
-            (void)overlap_start(&plan->overlap, &bucket->task); /* overlap_wait says how it ends */
+            (void)overlap_start(&plan->overlap, &bucket->task); /* overlap_wait returns the
+                                                                 * status */
         bucket->held = false;
         plan->next = (plan->next + 1) % plan->layout.buckets;
     }
 }
 
-/* Ends the thread, once it has done what was started. */
+/* Ends the thread once it has done the started buckets. */
 static void plan_end(struct comm_plan *plan)
 {
     if (plan->order && plan->overlap.thread.running)
@@ -65,7 +66,7 @@ static void plan_end(struct comm_plan *plan)
     overlap_end(&plan->overlap);
 }
 
-/* Ends the thread and the staging. Frees all; zeros `plan`. */
+/* Ends the thread and the staging. Frees everything and zeroes `plan`. */
 static void plan_fini(struct comm_plan *plan)
 {
     plan_end(plan);
@@ -113,9 +114,9 @@ void comm_interrupt(struct comm *comm)
 
 /* -------- planning ---------------------------------------------------------------------------- */
 
-/* The averaging thread and the caller may both be inside MPI at a time, unless the backend talks
- * over ZeroMQ. An MPI that allows one thread only (a simulator's) averages in comm_start instead.
- */
+/* The averaging thread and the caller may be inside MPI at the same time, unless the backend
+ * communicates over ZeroMQ. If MPI allows only one thread (a simulator's), comm_start averages
+ * instead. */
 static bool can_overlap(const struct comm *comm)
 {
     bool uses_mpi =
@@ -124,8 +125,8 @@ static bool can_overlap(const struct comm *comm)
            (!uses_mpi || comm->place.world->concurrent);
 }
 
-/* Through host memory, unless the backend's library averages the device's own; then the device
- * multiplies by the scale, too, and the backend is not asked to. */
+/* Stages through host memory, unless the backend's library averages device memory directly. The
+ * device then also applies the scale, and the backend's scale is 1. */
 static enum status open_staging(struct comm *comm)
 {
     const struct backend *backend = comm->backend;
@@ -138,16 +139,16 @@ static enum status open_staging(struct comm *comm)
     float scale = plan->layout.scale;
     plan->layout.scale = 1.0f;
     if (comm->worker_site.index == 0)
-        log_info("--backend %s: the GPU's memory is averaged where it is", backend->name);
+        log_info("--backend %s: the GPU's memory is averaged in place", backend->name);
     return staging_new_in_place(&plan->staging, device, plan->counts, plan->layout.buckets, scale);
 }
 
-/* A server that fails inside a worker's process: the worker would wait for an answer until its
- * time-out. So its waits end, and report this. */
+/* If a server in a worker's process fails, the worker would wait for its answer until the time-out.
+ * This ends the worker's waits, and comm_blame reports the server's failure. */
 static void *run_server(void *argument)
 {
     struct comm *comm = argument;
-    bool paused; /* comm_go_on makes another thread */
+    bool paused; /* comm_go_on starts another thread */
     comm->server_status = comm->backend->serve(comm->server, &paused);
     if (comm->server_status != STATUS_OK) {
         atomic_store(&comm->server_failed, true);
@@ -156,7 +157,7 @@ static void *run_server(void *argument)
     return NULL;
 }
 
-/* A failure of the worker's that follows from its server's is reported as that one. */
+/* Replaces a worker's failure that its server's failure caused by the latter. */
 static enum status comm_blame(const struct comm *comm, enum status status)
 {
     bool failed = status != STATUS_OK && atomic_load(&comm->server_failed);
@@ -203,7 +204,7 @@ enum status comm_plan(struct comm *comm, const struct comm_layout *layout)
     plan_fini(plan);
     overlap_init(&plan->overlap, average, comm);
     TRY(plan_init(plan, layout, comm->place.options.bucket_counts_max));
-    /* No message of this plan may meet a slot that a server has still posted for the last one. */
+    /* Messages of this plan must not meet slots that a server posted for the last plan. */
     TRY(world_barrier(comm->place.world, comm->place.everyone));
     activity_start_up_done(comm->place.world->activity);
     comm_count_since_open(comm, &plan->before);
@@ -238,7 +239,7 @@ enum status comm_serve(struct comm *comm)
     return status;
 }
 
-/* The backend averages device memory: the host only asks for it. */
+/* The backend averages device memory: the host only queues the operation. */
 static enum status enqueue(struct comm *comm, size_t bucket, float *data)
 {
     begin_allreduce(comm, bucket);
@@ -346,7 +347,7 @@ static enum status join_server(struct comm *comm)
 
 enum status comm_pause(struct comm *comm)
 {
-    if (comm->backend->pause) { /* the averaging thread, if there is one, has nothing to do */
+    if (comm->backend->pause) { /* the averaging thread, if any, is idle */
         enum status status = comm->backend->pause(comm->self);
         if (status != STATUS_OK)
             return comm_blame(comm, status);
@@ -400,7 +401,7 @@ enum status comm_open(struct comm **out, struct world *world, const struct backe
         TRY(backend->server_open(&comm->server, &comm->server_site));
         comm->server_open = true;
     }
-    /* Until here ranks may be far apart: one reads the data for all of its host, say. */
+    /* Up to here ranks may be far apart: one may read the data for all ranks of its host. */
     world->timeout_ms = options->timeout_ms;
     world->stall_warning_ms = options->stall_warning_ms;
     *out = comm;
@@ -410,7 +411,7 @@ out:
     return status;
 }
 
-/* -------- what it is -------------------------------------------------------------------------- */
+/* -------- properties -------------------------------------------------------------------------- */
 
 bool comm_is_server(const struct comm *comm)
 {
@@ -457,9 +458,9 @@ void comm_algorithm(const struct comm *comm, char text[COMM_ALGORITHM_BYTES])
 /* -------- closing ----------------------------------------------------------------------------- */
 
 /*
- * After an error buckets and a colocated server may be at work: the one is ended or given up in
- * time, the other is told to. Then the endpoints are cut, so that nothing reads or writes what is
- * freed after them.
+ * After an error, buckets and a colocated server may still be active. A bucket ends, or is
+ * abandoned in time. The server's waits are interrupted. The endpoints are cut before anything is
+ * freed, so that nothing accesses freed memory.
  */
 void comm_close(struct comm **out)
 {
@@ -467,7 +468,7 @@ void comm_close(struct comm **out)
     if (!comm)
         return;
     *out = NULL;
-    /* After an error: others may not answer any more what a bucket waits for. */
+    /* After an error other ranks may never answer a bucket's wait. */
     if (comm->plan.running) {
         activity_fail(comm->place.world->activity);
         if (comm->place.endpoints[NODE_WORKER])
@@ -494,8 +495,8 @@ bool comm_updates_on_server(const struct comm *comm)
            consistency_updates(&comm->place.options.consistency);
 }
 
-/* Where servers update, and no bucket is on its way: the averaging thread, if there is one, then
- * sleeps, and its lock has made what it did visible to this one. */
+/* If servers update and no bucket is in flight, the averaging thread (if any) sleeps. Its lock has
+ * made its writes visible to this thread. */
 
 enum status comm_begin_steps(struct comm *comm, uint64_t step, uint64_t end)
 {
@@ -521,8 +522,8 @@ const struct comm_progress *comm_progress(const struct comm *comm)
     return comm->backend->progress(comm->self);
 }
 
-/* -------- the backend of a single process: nothing to average with -----------------------------
- */
+/* -------- the backend of a single process: nothing to average with
+ * ----------------------------- */
 
 static enum status none_open(void **self, const struct backend_env *site)
 {
@@ -532,11 +533,11 @@ static enum status none_open(void **self, const struct backend_env *site)
             "--backend none is for one process, and %d were started; choose another backend "
             "to average over them",
             site->workers);
-    *self = without_const(site); /* it keeps nothing but its site, and only reads that */
+    *self = without_const(site); /* it stores only its site, and only reads it */
     return STATUS_OK;
 }
 
-/* One worker's sum is its own, and the scale of one is 1: nothing to do, on no device. */
+/* A single worker's sum is its data, and its scale is 1: no work, on any device. */
 static enum status none_start(void *self, size_t bucket, float *data)
 {
     const struct backend_env *site = self;

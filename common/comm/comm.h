@@ -1,5 +1,5 @@
 /*
- * Averaging buckets of gradients over the workers: the one interface that trainer and bench see.
+ * Averaging buckets of gradients over the workers. Trainer and bench use only this interface.
  *
  *     comm_open(&comm, world, backend, &options)     all ranks: connects
  *     per plan:
@@ -13,12 +13,13 @@
  *         comm_counters(comm, ...)
  *     comm_close(&comm)
  *
- * Connections live as long as the comm; a plan is made for a list of buckets, the same on all
- * ranks, and can be replaced by the next one. Between start and wait the bucket's memory belongs to
- * the comm. Threads: all calls from one, the caller's. With `overlap` a second one, the comm's own,
- * does the averaging; else comm_start does. Errors: logged. What fails is returned to the caller,
- * also where a server inside this process fails: comm_start, comm_wait or comm_finish then return
- * its status within a second.
+ * Connections live as long as the comm. A plan covers a list of buckets, the same on all ranks, and
+ * the next plan replaces it. Between start and wait the bucket's memory belongs to the comm.
+ *
+ * Threads: one thread, the caller's, makes all calls. With `overlap` the comm's own thread
+ * averages; otherwise comm_start does. Errors are logged and returned to the caller. If a server
+ * inside this process fails, comm_start, comm_wait or comm_finish returns its status within a
+ * second.
  */
 #ifndef PSRING_COMMON_COMM_COMM_H
 #define PSRING_COMMON_COMM_COMM_H
@@ -37,7 +38,7 @@
 struct comm;
 struct backend;
 
-/* Payload and headers that crossed the network (traffic inside a process is not counted). */
+/* Payload and headers that crossed the network. Traffic inside a process is not counted. */
 struct comm_counters {
     struct transport_counters worker; /* of this process's worker, zeros if none */
     struct transport_counters server; /* of this process's server, zeros if none */
@@ -45,90 +46,90 @@ struct comm_counters {
 
 enum { COMM_ALGORITHM_BYTES = 80 };
 
-/* Collective over the world. Connects. `options` is copied. From then on the world's own calls wait
- * as long as the comm's: its timeout_ms and stall_warning_ms become those of `options`. */
+/* Collective over the world. Connects. Copies `options`. Sets the world's timeout_ms and
+ * stall_warning_ms to those of `options`, so that the world's own calls wait as long as the
+ * comm's. */
 enum status comm_open(struct comm **comm, struct world *world, const struct backend *backend,
                       const struct comm_options *options);
 
 /* Collective over the workers that average and their servers: none returns before all have ended
- * the plan before. Starts a colocated server. `layout` is copied. */
+ * the previous plan. Starts a colocated server. Copies `layout`. */
 enum status comm_plan(struct comm *comm, const struct comm_layout *layout);
 
-bool comm_is_server(const struct comm *comm); /* dedicated: call comm_serve, nothing else */
-int comm_rank(const struct comm *comm);       /* which of the workers, 0..workers-1 */
+bool comm_is_server(const struct comm *comm); /* dedicated: call only comm_serve */
+int comm_rank(const struct comm *comm);       /* index among the workers, 0..workers-1 */
 int comm_workers(const struct comm *comm);
 bool comm_overlaps(const struct comm *comm); /* whether it averages while the caller computes */
 const struct topology *comm_topology(const struct comm *comm);
 const struct group *comm_group(const struct comm *comm); /* the workers, for world_sum etc. */
-/* (workers, then spare servers) Which host each is on: equal numbers, one host. */
+/* (workers, then spare servers) The host of each; equal numbers mean one host. */
 const int *comm_hosts(const struct comm *comm);
 
 enum status comm_serve(struct comm *comm);
 
-/* Hands over bucket `bucket` of the plan: in place, scaled sum over the workers; or, where servers
- * update, fresh parameters in place of the gradients. */
+/* Hands over bucket `bucket` of the plan. The result replaces the data: the scaled sum over the
+ * workers or, if servers update, fresh parameters. */
 enum status comm_start(struct comm *comm, size_t bucket, float *data);
-/* What was started goes on its way now, if it has not before; at the latest comm_wait does it. A
- * backend that averages device memory hands all of it to its library at once (NCCL: one group). */
+/* Sends what was started but not yet sent; comm_wait does this at the latest. A backend that
+ * averages device memory passes all of it to its library at once (NCCL: one group). */
 enum status comm_flush(struct comm *comm);
-/* Returns once bucket `bucket` holds its result; on a device, what it is asked for next sees it. */
+/* Returns once bucket `bucket` holds its result. On a device, later operations see the result. */
 enum status comm_wait(struct comm *comm, size_t bucket);
 
 /*
- * The two phases of an all-reduce, for algorithms of several groups: reduce-scatter in one, then
- * an all-reduce of what comes out in another, then all-gather in the first. Both return when done.
- * After comm_reduce_scatter the elements comm_part of `data` (host memory) hold the scaled sum, the
- * rest is undefined; comm_all_gather gives every worker's part to all. Only where comm_has_phases:
- * not every backend, no overlap, nothing compressed. One after the other they move what comm_start
- * moves, to the byte.
+ * The two phases of an all-reduce. An algorithm over several groups does a reduce-scatter in one
+ * group, an all-reduce of the result in another, and an all-gather in the first. Both calls block
+ * until done. After comm_reduce_scatter the elements comm_part of `data` (host memory) hold the
+ * scaled sum; the others are undefined. comm_all_gather gives every worker's part to all. Requires
+ * comm_has_phases, which excludes some backends, overlap and compression. Together the two calls
+ * move exactly as many bytes as comm_start.
  */
 bool comm_has_phases(const struct comm *comm);
 enum status comm_reduce_scatter(struct comm *comm, size_t bucket, float *data);
 enum status comm_all_gather(struct comm *comm, size_t bucket, float *data);
 struct chunk comm_part(const struct comm *comm, size_t bucket);
 
-/* Time spent averaging since comm_plan, in ns, on whichever thread; 0 for a backend that averages
- * device memory, which the host does not see. Call it between steps. */
+/* Time spent averaging since comm_plan, in ns, on any thread. 0 for a backend that averages device
+ * memory, because the host does not see it. Call it between steps. */
 int64_t comm_busy_ns(struct comm *comm);
 
-/* Worker 0's data to all workers / all workers have arrived. Not counted as gradient bytes. */
+/* Broadcasts worker 0's data; waits for all workers. Neither counts as gradient bytes. */
 enum status comm_broadcast(struct comm *comm, float *data, size_t count);
 enum status comm_barrier(struct comm *comm);
 
-/* Workers: no more buckets of this plan will follow; joins a colocated server. */
+/* Workers: ends the plan; no more buckets follow. Joins a colocated server. */
 enum status comm_finish(struct comm *comm);
 
-/* Of the present plan, or the last one; final after comm_finish or comm_serve. */
+/* Of the current or last plan. Final after comm_finish or comm_serve. */
 void comm_counters(const struct comm *comm, struct comm_counters *counters);
 
-/* By which of its algorithms a vendor's library went, by its own account, e.g. "ring/simple"; "" if
- * it does not say, or the backend is our own. On worker 0, after comm_finish. */
+/* The algorithm that a vendor's library reports to have used, e.g. "ring/simple". "" if it reports
+ * none or the backend is psring's own. On worker 0, after comm_finish. */
 void comm_algorithm(const struct comm *comm, char text[COMM_ALGORITHM_BYTES]);
 
-/* Any thread: what waits for messages of this comm, now or later, fails within a second
- * (STATUS_TRANSPORT); whoever calls this says why. For backends that use a transport. */
+/* Makes every present or later wait for messages of this comm fail within a second
+ * (STATUS_TRANSPORT). The caller logs the reason. Any thread. For backends that use a transport. */
 void comm_interrupt(struct comm *comm);
 
-/* Frees everything, sets *comm to NULL. Without a comm_finish before: returns once no bucket is in
- * use any more, at the latest after the time-out, and connections are cut. */
+/* Frees everything and sets *comm to NULL. Without a preceding comm_finish it cuts the connections.
+ * It then returns once no bucket is in use, at the latest after the time-out. */
 void comm_close(struct comm **comm);
 
-/* What a worker asks of servers that own the parameters, besides averaging. */
+/* Calls of a worker to servers that own the parameters, besides averaging. */
 
 /*
- * Only where servers update (comm_options.h), which is the one thing that callers notice of
- * it. A step then is: each bucket started once, and waited for. Call these while no bucket is on
- * its way.
+ * Use these only if servers update (comm_options.h). In each step the worker then starts each
+ * bucket once and waits for it. Call the functions below while no bucket is between start and wait.
  *
  *     worker 0: comm_store(comm, b, array, data) for each bucket and array; all: comm_barrier
  *     all, per stretch of steps:
- *         comm_begin_steps(comm, step, end)      goes on with `step`; all meet again at `end`
+ *         comm_begin_steps(comm, step, end)      continues with `step`; all meet again at `end`
  *         while (comm_progress(comm)->step < end)
- *             a step                             which may leave out others that come next
+ *             a step                             a late worker may leave out the steps after it
  *         comm_barrier, comm_fetch               now the servers' arrays are the same to all
  *
  * comm_store and comm_fetch move a bucket's elements of an array to and from its servers. Host
- * memory. Cost: a message each way for every chunk.
+ * memory. Cost: one message each way per chunk.
  */
 bool comm_updates_on_server(const struct comm *comm);
 enum status comm_begin_steps(struct comm *comm, uint64_t step, uint64_t end);
@@ -137,30 +138,30 @@ enum status comm_fetch(struct comm *comm, size_t bucket, size_t array, float *da
 const struct comm_progress *comm_progress(const struct comm *comm);
 
 /*
- * What averaging carries from one all-reduce to the next: the residuals of error feedback
- * (common/comm/compress.h), of workers and of servers. A checkpoint that lacks them is
- * another run's. It is one array of floats on worker 0: rank by rank, of each the worker's part,
- * then its server's. It fits a comm of the same backend, ranks, roles and layout.
+ * The state that averaging carries from one all-reduce to the next: the residuals of error feedback
+ * (common/comm/compress.h) of workers and servers. A run resumed from a checkpoint without them
+ * continues differently. The state is one array of floats on worker 0: for each rank its worker's
+ * part, then its server's. It fits a comm of the same backend, ranks, roles and layout.
  *
- * It travels by the world's calls, in pieces, between two all-reduces: no byte of it is among those
- * that the transport counts. Colocated or not, servers stand still meanwhile: the workers tell them
- * to (one message without payload from each to each), and a dedicated one takes part inside
- * comm_serve. Cost: every rank's part once through worker 0's link; one piece more of memory a
- * rank on worker 0. Nothing, and no message, without error feedback.
+ * It travels in pieces by the world's calls, between two all-reduces, so the transport does not
+ * count its bytes. Servers, colocated or not, pause meanwhile: each worker sends each server one
+ * message without payload. A dedicated server takes part inside comm_serve. Cost: every rank's part
+ * once through worker 0's link, and one more piece of memory per rank on worker 0. Without error
+ * feedback there is no cost and no message.
  *
  * Collective over the workers, on the thread of comm_start, with no bucket between start and wait.
  */
 
-/* On worker 0 the (*count) floats, which the caller frees; NULL and 0 elsewhere, and where nothing
- * is carried. */
+/* On worker 0 returns the (*count) floats, which the caller frees. NULL and 0 on other ranks, and
+ * if nothing is carried. */
 enum status comm_state_read(struct comm *comm, float **state, size_t *count);
 
-/* From worker 0's `state` of `count` floats; elsewhere both are not looked at. *fits, on all: it
- * is as long as what is carried here. If not, nothing is changed: what is carried begins at zero.
- */
+/* Restores worker 0's `state` of `count` floats; other ranks ignore both. Sets *fits on all ranks:
+ * the length equals that of the state here. If not, nothing changes, and the state starts at
+ * zero. */
 enum status comm_state_write(struct comm *comm, const float *state, size_t count, bool *fits);
 
-/* A dedicated server's part in either, once its `serve` has paused. */
+/* A dedicated server's part in both calls, after its `serve` has paused. */
 enum status comm_state_join(struct comm *comm);
 
 #endif

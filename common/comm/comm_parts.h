@@ -1,6 +1,6 @@
 /*
- * The parts that a comm and libpsring share: who averages and over which connections, plans for
- * vectors of any length, and which thread uses the connections when.
+ * The parts that a comm and libpsring share: who averages over which connections, plans for vectors
+ * of any length, and which thread uses the connections when.
  *
  * The trainer and bench know all lengths beforehand. They use comm.h: a list of buckets, servers
  * and copies to and from devices. libpsring knows no length beforehand and has no device, so it
@@ -24,49 +24,48 @@
 /* -------- who averages (comm_place.c) ---------------------------------------------------------
  */
 
-/* The place of this process among those that average. Every backend_env is made from one. */
+/* The place of this process among the ranks that average. Every backend_env is made from one. */
 struct comm_place {
-    struct comm_options options; /* the caller's; `group` is set where it named none */
+    struct comm_options options; /* the caller's; `group` is filled in if the caller gave none */
     struct world *world;         /* borrowed */
     struct topology topology;
-    struct group *own_group;        /* all workers, where the caller named none */
-    const struct group *everyone;   /* who plans together: NULL is the world */
+    struct group *own_group;        /* all workers, if the caller gave no group */
+    const struct group *everyone;   /* the ranks that plan together; NULL: the world */
     int *hosts;                     /* see comm_hosts */
-    struct transport *endpoints[2]; /* by enum node_role; NULL where this process hosts none */
-    bool shares;                    /* the endpoints are another place's */
+    struct transport *endpoints[2]; /* by enum node_role; NULL if this process has none */
+    bool shares;                    /* the endpoints belong to another place */
 };
 
 /*
  * Collective over the world: finds the group of workers and connects, as `backend` needs it.
- * `backend` NULL is for libpsring. The place is then connected for every backend that has no
- * servers, unless the world is of one rank. It has no group: each communicator brings its own
- * (comm_place_share). Errors: logged; comm_place_close frees what there is.
+ * `backend` NULL is for libpsring. The place is then connected for every backend without servers,
+ * unless the world has one rank. It has no group, because each communicator has one
+ * (comm_place_share). Errors are logged; comm_place_close then frees what was opened.
  */
 enum status comm_place_open(struct comm_place *place, struct world *world,
                             const struct backend *backend, const struct comm_options *options);
 
-/* A group of the world's ranks over the connections of `of`, which stays open longer. No messages.
- * Borrows `group`. */
+/* A group of the world's ranks over the connections of `of`, which must stay open longer. Sends no
+ * messages. Borrows `group`. */
 enum status comm_place_share(struct comm_place *place, const struct comm_place *of,
                              const struct group *group);
 
 /* The environment of the backend's worker or server. It has no layout yet. */
 struct backend_env comm_place_env(const struct comm_place *place, enum node_role role);
 
-/* Closes the connections, unless they are another place's. */
+/* Closes the connections, unless they belong to another place. */
 void comm_place_close(struct comm_place *place);
 
 /* -------- plans for vectors of any length (comm_place.c) ---------------------------------------
  *
- * For a caller that does not know its lengths beforehand: a vector's plan is made when a vector
- * like it first comes. The last COMM_VECTORS_KEPT plans are kept, so that a vector that comes again
- * allocates nothing. A new plan takes the place of the one that was used longest ago.
+ * For a caller that does not know its lengths beforehand. The first vector of a kind makes its
+ * plan. The last COMM_VECTORS_KEPT plans are kept, so a repeated vector allocates nothing. A new
+ * plan replaces the one that was unused for longest.
  *
  * There is no barrier. All members of the group ask for the same vectors in the same order. They
  * keep the same plans, and the numbers in the headers of their messages agree. No slot is posted
  * between two operations, so a plan can come and go while others are in use. (comm_plan needs a
- * barrier, because a server posts slots before its workers push.)
- */
+ * barrier, because a server posts slots before its workers push.) */
 
 enum { COMM_VECTORS_KEPT = 16 };
 
@@ -79,7 +78,7 @@ struct comm_vector {
 
 struct comm_vector_plan {
     struct comm_vector vector; /* backend NULL: not in use */
-    uint64_t used;             /* when, by comm_vectors.uses */
+    uint64_t used;             /* time of the last use, by comm_vectors.uses */
     /* The backend sees these until close. */
     struct comm_options options;
     struct comm_layout layout;
@@ -92,18 +91,18 @@ struct comm_vectors {
     struct comm_vector_plan list[COMM_VECTORS_KEPT];
 };
 
-/* The backend's `self` for this vector, as bucket 0. On the thread that uses the connections.
- * Errors: logged. */
+/* Returns the backend's `self` for this vector, which is bucket 0. Call it on the thread that uses
+ * the connections. Errors are logged. */
 enum status comm_vectors_plan(struct comm_vectors *vectors, const struct comm_place *place,
                               const struct comm_vector *vector, void **self);
 
-/* Before the place is closed. */
+/* Call it before the place is closed. */
 void comm_vectors_close(struct comm_vectors *vectors);
 
 /* -------- who uses the connections when (comm_thread.c) ----------------------------------------
  *
- * Tasks are done one at a time, since their bytes share one link. All ranks must take the same
- * order, which is that of their starts.
+ * Tasks run one at a time, because their bytes share one link. All ranks must start them in the
+ * same order, which is the order of execution.
  *
  *     overlap_init(&overlap, work, context)
  *     overlap_begin(&overlap, name)          (optional) a thread does what is started from now on
@@ -113,9 +112,8 @@ void comm_vectors_close(struct comm_vectors *vectors);
  *     overlap_run(&overlap, &task)           does a task on the calling thread
  *     overlap_end, overlap_fini
  *
- * After a failure no further task is begun: each ends with the status of that failure. Threads: any
- * may call all but init, end and fini.
- */
+ * After a failure no further task begins: each ends with the status of that failure. Threads: any
+ * thread may call all functions except init, end and fini. */
 
 struct overlap_task {
     struct overlap_task *next; /* in the queue */
@@ -130,29 +128,30 @@ struct overlap {
     overlap_function *work;
     void *context;
     struct thread thread;
-    struct monitor monitor; /* of all that follows; wakes: busy, a task queued or done, ending */
+    struct monitor monitor; /* guards all that follows; wakes: busy, a task queued or done,
+                             * ending */
     struct overlap_task *queue, **queue_end;
     bool busy; /* a thread uses the connections */
     bool ending;
     enum status status; /* the first failure */
-    uint64_t ended;     /* tasks */
-    int64_t busy_ns;    /* spent in them */
+    uint64_t ended;     /* number of tasks that have ended */
+    int64_t busy_ns;    /* spent in tasks */
 };
 
 void overlap_init(struct overlap *overlap, overlap_function *work, void *context);
 /* Starts the thread, unless it runs. Errors: logged. */
 enum status overlap_begin(struct overlap *overlap, const char *name);
 
-/* Hands a task over. Its memory is the overlap's until overlap_wait. Returns at once; without a
- * thread, once the task has ended, with its status. */
+/* Hands a task over. Its memory belongs to the overlap until overlap_wait. With a thread it returns
+ * at once; without, once the task has ended, with its status. */
 enum status overlap_start(struct overlap *overlap, struct overlap_task *task);
-/* Does the task on the calling thread, as soon as all that was started has ended. */
+/* Does the task on the calling thread after all started tasks have ended. */
 enum status overlap_run(struct overlap *overlap, struct overlap_task *task);
 bool overlap_done(struct overlap *overlap, const struct overlap_task *task);
 /* Returns once the task has ended, with its status. */
 enum status overlap_wait(struct overlap *overlap, const struct overlap_task *task);
 
-/* Waits until all that was started has ended. The caller then has the connections until
+/* Waits until all started tasks have ended. The caller then owns the connections until
  * overlap_leave. */
 void overlap_take(struct overlap *overlap);
 void overlap_leave(struct overlap *overlap);
@@ -160,9 +159,9 @@ void overlap_leave(struct overlap *overlap);
 /* Time spent in tasks since overlap_init, in ns. */
 int64_t overlap_busy_ns(struct overlap *overlap);
 
-/* Ends the thread once it has done what was started. A zero *overlap is fine, here and below. */
+/* Ends the thread after the started tasks. A zero *overlap is allowed, here and below. */
 void overlap_end(struct overlap *overlap);
-/* The same; then zeros *overlap. */
+/* As overlap_end, then zeroes *overlap. */
 void overlap_fini(struct overlap *overlap);
 
 #endif

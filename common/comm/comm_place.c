@@ -12,7 +12,9 @@ static enum status choose_group(struct comm_place *place)
     bool worker = place->world->rank < place->topology.workers;
     if (group && place->topology.servers > 0)
         return FAIL(STATUS_UNSUPPORTED,
-                    "comm: servers serve all workers, not a group of %d of them", group->size);
+                    "comm: servers serve all workers; a group of %d workers needs a backend "
+                    "without servers",
+                    group->size);
     place->everyone = group;
     if (group)
         return STATUS_OK;
@@ -37,7 +39,7 @@ static enum status connect_all(struct comm_place *place)
 {
     const struct comm_options *options = &place->options;
     size_t elements = options->bucket_counts_max > 0 ? options->bucket_counts_max : 1;
-    /* Parameters are never rounded on their way. */
+    /* Parameters are never rounded on the wire. */
     bool any_type = options->embedded || consistency_updates(&options->consistency);
     const struct transport_options transport = {
         .kind = options->transport,
@@ -155,7 +157,7 @@ enum status comm_vectors_plan(struct comm_vectors *vectors, const struct comm_pl
             plan = other;
     }
     if (!is_alike(&plan->vector, vector)) {
-        close_plan(plan); /* the one that was used longest ago */
+        close_plan(plan); /* the one that was unused for longest */
         TRY(open_plan(plan, place, vector));
     }
     plan->used = ++vectors->uses;

@@ -10,17 +10,17 @@ void overlap_init(struct overlap *overlap, overlap_function *work, void *context
     monitor_init(&overlap->monitor);
 }
 
-/* Waits until no thread has the connections and nothing is queued. Inside the monitor. */
+/* Waits until no thread uses the connections and the queue is empty. Inside the monitor. */
 static void wait_for_turn(struct overlap *overlap)
 {
     while (overlap->busy || overlap->queue)
         monitor_wait(&overlap->monitor);
 }
 
-/* Inside the monitor, which it leaves meanwhile. */
+/* Inside the monitor; leaves it during the task. */
 static void do_task(struct overlap *overlap, struct overlap_task *task)
 {
-    enum status status = overlap->status; /* only the thread that is busy writes it */
+    enum status status = overlap->status; /* only the busy thread writes it */
     int64_t start_ns = clock_now_ns();
     overlap->busy = true;
     monitor_leave(&overlap->monitor);

@@ -1,25 +1,25 @@
 /*
- * Numbers of 16 bits on the wire: float32 rounded to *fp16* (IEEE 754 binary16: 11 significand
- * bits, 6e-8 to 65504) or to *bf16* (the upper half of a float32: 8 bits, the range of a float32).
- * Half the bytes. Only what travels is rounded: sums are made in float32.
+ * 16-bit numbers on the wire: float32 rounded to *fp16* (IEEE 754 binary16: 11 significand bits,
+ * 6e-8 to 65504) or to *bf16* (the upper half of a float32: 8 bits, the range of a float32). Half
+ * the bytes. Only data on the wire is rounded; sums are computed in float32.
  *
- * Rounding is to nearest, ties to even, and the same to the bit on every CPU and for every
- * alignment. A finite number beyond the largest one becomes the largest one, never infinity;
- * infinity and NaN stay what they are, so that they are seen.
+ * Rounding is to nearest, ties to even, with the same bits on every CPU and for every alignment. A
+ * finite number beyond the largest one becomes the largest one, never infinity. Infinity and NaN
+ * stay unchanged, so that they remain visible.
  *
  * Error feedback. A gradient that is rounded at every step loses the same small numbers at every
- * step: they are below the rounding, or below 6e-8. So whoever rounds keeps what the rounding left
- * out, the *residual*, and adds it to what it rounds at its next step:
+ * step: they are below the rounding, or below 6e-8. Therefore the rank that rounds keeps the
+ * rounding error, the *residual*, and adds it to the value that it rounds at its next step:
  *
- *     v = x[t] + e[t];   sent[t] = round(v);   e[t+1] = v - sent[t]
+ *    v = x[t] + e[t];   sent[t] = round(v);   e[t+1] = v - sent[t]
  *
- * Summed up, sent[0] + ... + sent[t] = x[0] + ... + x[t] - e[t+1]: after any number of steps what
- * has been sent differs from what should have been by one step's rounding, not by t of them. That
- * is what lets SGD converge as without rounding. Sources: Seide et al. 2014, "1-bit stochastic
- * gradient descent and its application to data-parallel distributed training of speech DNNs";
- * Karimireddy et al. 2019, "Error feedback fixes SignSGD and other gradient compression schemes".
+ * In sum, sent[0] + ... + sent[t] = x[0] + ... + x[t] - e[t+1]. After any number of steps the sum
+ * sent differs from the exact sum by one step's rounding, not by t of them. SGD therefore converges
+ * as without rounding. Sources: Seide et al. 2014, "1-bit stochastic gradient descent and its
+ * application to data-parallel distributed training of speech DNNs"; Karimireddy et al. 2019,
+ * "Error feedback fixes SignSGD and other gradient compression schemes".
  *
- * Pointers to numbers of 16 bits may have any alignment. Cost: memory traffic. Pure.
+ * Pointers to 16-bit numbers may have any alignment. Cost: memory traffic. Pure.
  */
 #ifndef PSRING_COMMON_COMM_COMPRESS_H
 #define PSRING_COMMON_COMM_COMPRESS_H
@@ -34,17 +34,17 @@ extern const char *const compress_names[];
 /* Bytes of a number on the wire: 4 or 2. */
 size_t compress_element_bytes(enum compress compress);
 
-/* The bytes that a payload of `bytes` has as float32. */
+/* The size as float32 of a payload of `bytes`. */
 size_t compress_float_bytes(enum compress compress, size_t bytes);
 
-/* The largest n such that all whole numbers -n..n are exact on the wire. */
+/* The largest n for which all whole numbers -n..n are exact on the wire. */
 int compress_exact_integer(enum compress compress);
 
-/* The rest is for COMPRESS_FP16 and COMPRESS_BF16 only. */
+/* The functions below accept COMPRESS_FP16 and COMPRESS_BF16 only. */
 
 /*
- * codes[i] = round(data[i] + residual[i]), and residual[i] becomes what that left out (0 where
- * the sum is not finite). Without feedback `residual` is NULL and stands for zeros.
+ * codes[i] = round(data[i] + residual[i]); residual[i] becomes the rounding error (0 if the sum is
+ * not finite). Without feedback `residual` is NULL and counts as zeros.
  */
 void compress_encode(enum compress compress, void *codes, const float *data, float *residual,
                      size_t count);

@@ -9,13 +9,13 @@
 
 enum { PIECE_FLOATS = 1 << 16 };
 
-/* What worker 0 wants of all ranks. */
+/* Worker 0's request to all ranks. */
 struct request {
-    uint64_t writes; /* else it reads */
+    uint64_t writes; /* 0: it reads */
     uint64_t count;  /* of the floats to write */
 };
 
-/* How many floats each rank carries, and room for a piece. */
+/* The number of floats that each rank carries, and buffers for a piece. */
 struct state_parts {
     size_t ranks;
     uint64_t *counts; /* (ranks) */
@@ -24,9 +24,9 @@ struct state_parts {
     float *all;  /* (ranks, PIECE_FLOATS) on worker 0, else NULL */
 };
 
-/* -------- of this rank ------------------------------------------------------------------------ */
+/* -------- this rank --------------------------------------------------------------------------- */
 
-/* Array `index` of the worker's, then of the server's; NULL behind the last. */
+/* Array `index` of the worker's, then of the server's. NULL after the last. */
 static float *array_at(const struct comm *comm, size_t index, size_t *count)
 {
     size_t workers = 0;
@@ -47,8 +47,8 @@ static uint64_t own_count(const struct comm *comm)
     return sum;
 }
 
-/* Floats [offset, offset + PIECE_FLOATS) of this rank's, as far as there are any, out to `piece` or
- * in from it. */
+/* Copies floats [offset, offset + PIECE_FLOATS) of this rank, as far as they exist, to `piece`, or
+ * with `in` from it. */
 static void copy_piece(const struct comm *comm, uint64_t offset, float *piece, bool in)
 {
     uint64_t first = 0, end = offset + PIECE_FLOATS;
@@ -65,7 +65,7 @@ static void copy_piece(const struct comm *comm, uint64_t offset, float *piece, b
     }
 }
 
-/* -------- of all ranks ------------------------------------------------------------------------ */
+/* -------- all ranks --------------------------------------------------------------------------- */
 
 static bool is_first(const struct comm *comm)
 {
@@ -101,7 +101,7 @@ static enum status parts_init(struct state_parts *parts, const struct comm *comm
     return status;
 }
 
-/* Worker 0: of rank `rank` the piece at `offset`, as floats of the whole state. */
+/* Worker 0: the piece at `offset` of rank `rank`, as a range of the whole state. */
 static struct chunk piece_of(const struct state_parts *parts, size_t rank, uint64_t offset)
 {
     uint64_t first = 0, count = parts->counts[rank];
@@ -156,7 +156,7 @@ static bool carries(const struct comm *comm)
     return comm->backend->state && comm->place.options.error_feedback;
 }
 
-/* Worker 0 says what it wants; then all know who carries how much. */
+/* Worker 0 broadcasts its request; then all ranks learn how much each rank carries. */
 static enum status agree(struct comm *comm, struct request *request, struct state_parts *parts)
 {
     enum status status = STATUS_OK;

@@ -157,7 +157,7 @@ double cost_bound_s(int workers, size_t count, double bytes_per_s)
     return 2.0 * (workers - 1) / workers * bytes / bytes_per_s;
 }
 
-/* -------- nothing ----------------------------------------------------------------------------- */
+/* -------- no communication -------------------------------------------------------------------- */
 
 static struct cost_traffic no_traffic(const struct cost_shape *shape, int node)
 {

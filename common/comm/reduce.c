@@ -9,9 +9,9 @@
 #include "common/device/kernel.h"
 
 /*
- * Reductions of fp16 by CPUs that convert it themselves (F16C of x86, since 2013): in
- * whole numbers, as float16.h does for all, a sum costs three times what memory does. Every result
- * has the same bits.
+ * Reductions of fp16 on CPUs that convert it in hardware (F16C of x86, since 2013). float16.h
+ * converts with whole numbers on every CPU, but a sum then costs three times the memory traffic.
+ * Both give the same bits.
  */
 
 #ifdef PSRING_F16C
@@ -34,7 +34,7 @@ F16C_PART __m256 average_of(__m256 a, __m256 b, __m256 workers)
     return _mm256_div_ps(_mm256_add_ps(a, b), workers);
 }
 
-/* b where `chosen` says so, or b is a NaN; else a. */
+/* Selects b if `chosen` is set or b is a NaN, else a. */
 F16C_PART __m256 choose(__m256 a, __m256 b, __m256 chosen)
 {
     return _mm256_blendv_ps(a, b, _mm256_or_ps(chosen, _mm256_cmp_ps(b, b, _CMP_UNORD_Q)));
@@ -71,8 +71,9 @@ VECTORS(average)
 VECTORS(min)
 VECTORS(max)
 
-/* `op` on the first elements of both, an average divided by `workers`. How many: nearly all, or
- * none where the CPU, or the compiler, cannot; the caller does the rest. */
+/* Applies `op` to the first elements of both; divides an average by `workers`. Returns how many it
+ * did: nearly all, or none if the CPU or the compiler lacks F16C. The caller does the remaining
+ * ones. */
 static size_t fp16_vectors(enum reduce_op op, void *restrict into, const void *restrict from,
                            size_t count, int workers)
 {
@@ -101,8 +102,7 @@ static size_t fp16_vectors(enum reduce_op op, void *restrict into, const void *r
 
 #endif
 
-/* Elements anywhere in memory, whatever type the caller has for them: see unaligned_float in
- * reduce.c. */
+/* Elements at any address and of any caller's type; see unaligned_float below. */
 #define ANYWHERE __attribute__((aligned(1), may_alias))
 typedef float ANYWHERE any_float32;
 typedef double ANYWHERE any_float64;
@@ -112,7 +112,7 @@ typedef int64_t ANYWHERE any_int64;
 
 /* -------- two numbers ------------------------------------------------------------------------- */
 
-/* Floating point, as they are computed with. */
+/* Floating point, in the type of the computation. */
 #define FLOAT_OPERATIONS(number)                                                                   \
     KERNEL_PART number number##_add(number a, number b)                                            \
     {                                                                                              \
@@ -129,7 +129,7 @@ typedef int64_t ANYWHERE any_int64;
 FLOAT_OPERATIONS(float)
 FLOAT_OPERATIONS(double)
 
-/* Whole numbers: a signed sum that does not fit is undefined in C, an unsigned one wraps. */
+/* Whole numbers: signed overflow is undefined in C, unsigned addition wraps. */
 #define WHOLE_OPERATIONS(number)                                                                   \
     KERNEL_PART number number##_add(number a, number b)                                            \
     {                                                                                              \
@@ -163,8 +163,8 @@ KERNEL_PART uint16_t fp16_or_infinity(float value)
     return fp16_of(value, FP16_INFINITY);
 }
 
-/* As bf16_of with BF16_INFINITY, which is where rounding up the largest ends by itself: half the
- * instructions. */
+/* Equals bf16_of with BF16_INFINITY in half the instructions, because rounding up the largest value
+ * gives infinity. */
 KERNEL_PART uint16_t bf16_or_infinity(float value)
 {
     uint32_t bits = bits_of(value), nan = bits >> 16 | 0x40;
@@ -173,7 +173,7 @@ KERNEL_PART uint16_t bf16_or_infinity(float value)
 
 /* -------- many numbers ------------------------------------------------------------------------ */
 
-/* One operation on elements `stored` that are computed with as `number`. */
+/* One operation on elements of type `stored`, computed as `number`. */
 #define COMBINE(name, op, stored, number, load, store)                                             \
     KERNEL static void name##_##op(void *restrict into, const void *restrict from, size_t count)   \
     {                                                                                              \
@@ -183,7 +183,7 @@ KERNEL_PART uint16_t bf16_or_infinity(float value)
             x[i] = store(number##_##op(load(x[i]), load(y[i])));                                   \
     }
 
-/* The last step of one that is as the others. */
+/* The last step of an operation whose steps are all alike. */
 #define COMPLETE(name, op)                                                                         \
     static void name##_complete_##op(void *into, const void *from, size_t count, int workers)      \
     {                                                                                              \
@@ -212,9 +212,10 @@ KERNEL_PART uint16_t bf16_or_infinity(float value)
             x[i] = store((number)(number##_add(load(x[i]), load(y[i])) / divisor));                \
     }
 
-/* A processor divides whole numbers four to ten times slower than memory brings them. So multiply:
- * with m = (2^n - 1) / divisor rounded down and a magnitude u of at most 2^(n-1), u m / 2^n is less
- * than the quotient by at most 1/2; rounded down, it is right or one too small. */
+/* A processor divides whole numbers four to ten times slower than memory delivers them, so this
+ * multiplies. Take m = (2^n - 1) / divisor, rounded down, and a magnitude u of at most 2^(n-1).
+ * Then u m / 2^n is less than the quotient by at most 1/2. Rounded down, it is right or one too
+ * small. */
 #define AVERAGE_WHOLE(name, stored, number, wide)                                                  \
     KERNEL static void name##_average(void *restrict into, const void *restrict from,              \
                                       size_t count, int workers)                                   \
@@ -250,7 +251,7 @@ COMPLETE_ALL(bf16)
 COMBINE_ALL(fp16_each, any_float16, float, float_of_fp16, fp16_or_infinity)
 AVERAGE(fp16_each, any_float16, float, float_of_fp16, fp16_or_infinity)
 
-/* fp16 by the CPU's own conversions as far as they go, the rest by ours. */
+/* fp16 by the CPU's conversions as far as they go; float16.h does the remainder. */
 #define FP16_COMBINE(op, code)                                                                     \
     static void fp16_##op(void *restrict into, const void *restrict from, size_t count)            \
     {                                                                                              \
@@ -270,7 +271,7 @@ static void fp16_average(void *restrict into, const void *restrict from, size_t 
                       workers);
 }
 
-/* Whole numbers commute in all. The minimum of 0 and -0 is whichever comes first. */
+/* Whole numbers commute. The minimum of 0 and -0 depends on their order. */
 #define ROW(code, name, whole)                                                                     \
     [code] = {[REDUCE_SUM] = {code, REDUCE_SUM, true, name##_add, name##_complete_add},            \
               [REDUCE_AVERAGE] = {code, REDUCE_AVERAGE, true, name##_add, name##_average},         \
@@ -289,7 +290,7 @@ const struct reduction *reduction_of(enum message_dtype dtype, enum reduce_op op
     return &reductions[dtype][op];
 }
 
-/* A float anywhere in memory: compiles to the same vector loads, without assuming alignment. */
+/* A float at any address: compiles to the same vector loads without assuming alignment. */
 typedef float __attribute__((aligned(1), may_alias)) unaligned_float;
 
 KERNEL void reduce_add(float *restrict into, const void *restrict source, size_t count)
@@ -328,7 +329,7 @@ KERNEL static void copy_scale(float *into, const void *source, size_t count, flo
         into[i] = from[i] * scale;
 }
 
-/* A sum as reduce_in_order is asked for it. */
+/* The arguments of reduce_in_order. */
 struct sum {
     float *into;
     const void *const *sources;
@@ -337,14 +338,14 @@ struct sum {
     float scale;
 };
 
-/* Element `at` of the k-th source from `first` on. */
+/* Element `at` of the k-th source after `first`. */
 static const void *source_at(const struct sum *sum, int first, int k, size_t at)
 {
     const char *source = sum->sources[(first + k) % sum->workers];
     return source + at * compress_element_bytes(sum->compress);
 }
 
-/* Scaling is part of the last addition; by 1 it changes nothing. */
+/* The last addition includes the scaling. A scale of 1 changes nothing. */
 static void reduce_floats(const struct sum *sum, int first, struct chunk block)
 {
     size_t at = block.offset, count = block.count;
@@ -377,10 +378,10 @@ static void reduce_compressed(const struct sum *sum, int first, struct chunk blo
                            sum->scale);
 }
 
-/* The elements of `piece`, relative to the span: all with the same first rank. */
+/* Reduces `piece` (relative to the span), whose elements all start at rank `first`. */
 static void reduce_piece(const struct sum *sum, int first, struct chunk piece)
 {
-    enum { BLOCK = 2048 }; /* 8 KB of `into` stay in the L1 cache while every source passes */
+    enum { BLOCK = 2048 }; /* 8 KB of `into` stay in the L1 cache for all sources */
     for (size_t done = 0; done < piece.count; done += BLOCK) {
         size_t left = piece.count - done;
         struct chunk block = {piece.offset + done, left < BLOCK ? left : BLOCK};

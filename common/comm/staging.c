@@ -7,19 +7,19 @@
 
 struct staged {
     size_t bytes;
-    float *host;               /* (bytes / 4), the device's kind of host memory; NULL: in place */
-    float *data;               /* where it came from */
-    struct device_event *down; /* `host`, or in place `data`, is there */
+    float *host;               /* (bytes / 4), pinned if the device supports it; NULL: in place */
+    float *data;               /* source and destination on the device */
+    struct device_event *down; /* `host` (in place: `data`) is complete */
 };
 
 struct staging {
     struct device *device;
     struct device_stream *copies;
-    struct device_event *order; /* one stream behind the other, at the time of the call */
+    struct device_event *order; /* orders one stream after the other, at the time of the call */
     struct staged *buckets;
     size_t bucket_count;
     bool in_place;
-    float scale; /* (in place) of what was averaged */
+    float scale; /* (in place) applied to the average */
     int64_t waited_ns;
 };
 
@@ -80,7 +80,7 @@ enum status staging_new_in_place(struct staging **out, struct device *device, co
     return open_staging(out, &like, counts);
 }
 
-/* What `later` is given from here on comes after what `earlier` was given so far. */
+/* Orders later work on stream `later` after the present work on stream `earlier`. */
 static void put_behind(struct staging *staging, struct device_stream *later,
                        struct device_stream *earlier)
 {
@@ -96,7 +96,7 @@ void staging_free(struct staging **out)
     *out = NULL;
     if (staging->copies && staging->order)
         put_behind(staging, NULL, staging->copies);
-    device_sync(staging->device); /* copies under way, too; what failed has been said */
+    device_sync(staging->device); /* waits for copies too; the device has logged failures */
     for (size_t b = 0; b < staging->bucket_count; b++) {
         device_event_free(staging->device, &staging->buckets[b].down);
         device_host_free(staging->device, staging->buckets[b].host);

@@ -58,7 +58,7 @@ same "ps, staged" "$two"
 
 # MPI_Allreduce of host memory and, where the library says that it may be given a GPU's, of that. Two
 # summands: the order of adding does not matter.
-in_place='memory is averaged where it is'
+in_place='memory is averaged in place'
 train 2 --backend mpi "${options[@]}"
 same "mpi, staged" "$two"
 ! grep -q "$in_place" "$folder/log" || fail "an MPI library that is not CUDA-aware is given a GPU's memory:"
