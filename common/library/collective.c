@@ -1,4 +1,4 @@
-/* The library's collective operations, blocking and by handle; and a gradient in pieces. */
+/* The library's collective operations, blocking and by handle, and a gradient in buckets. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -6,7 +6,7 @@
 #include "common/comm/bucket.h"
 #include "common/library/library.h"
 
-/* Checks what the caller gave. If `data` is (size, count), count becomes that of all blocks. */
+/* Checks the caller's arguments. If `data` is (size, count), sets count to that of all blocks. */
 static enum psring_status check_operation(const char *call, const struct psring *comm,
                                           struct operation *operation)
 {
@@ -38,7 +38,7 @@ static enum psring_status check_operation(const char *call, const struct psring 
     return PSRING_OK;
 }
 
-/* Blocking. */
+/* Runs an operation on the calling thread. */
 static enum psring_status run_checked(struct psring *comm, const struct operation *operation)
 {
     struct engine *engine = comm->engine;
@@ -52,13 +52,13 @@ static enum psring_status run(const char *call, struct psring *comm, struct oper
     return status == PSRING_OK ? run_checked(comm, &operation) : status;
 }
 
-/* By handle, which is the engine's until psring_wait. */
+/* Starts an operation. The engine owns its handle until psring_wait. */
 static enum psring_status start(const char *call, struct psring *comm, struct operation operation,
                                 struct psring_handle **out)
 {
     enum status status = STATUS_OK;
     if (!out)
-        return errors_set(PSRING_ERROR_USAGE, "%s: no place for the handle", call);
+        return errors_set(PSRING_ERROR_USAGE, "%s: handle is NULL", call);
     *out = NULL;
     enum psring_status checked = check_operation(call, comm, &operation);
     if (checked != PSRING_OK)
@@ -82,7 +82,7 @@ static enum psring_status start(const char *call, struct psring *comm, struct op
         handle->next->previous = &handle->next;
     engine->handles = handle;
     monitor_leave(&engine->overlap.monitor);
-    (void)overlap_start(&engine->overlap, &handle->task); /* psring_wait says how it ends */
+    (void)overlap_start(&engine->overlap, &handle->task); /* psring_wait returns the status */
     *out = handle;
     return PSRING_OK;
 }
@@ -153,7 +153,7 @@ enum psring_status psring_broadcast_start(struct psring *comm, void *data, size_
     return start(__func__, comm, broadcast(data, count, type, root), handle);
 }
 
-/* A sum that no rank has before every rank has given its part. */
+/* A sum: no rank has it before every rank has contributed. */
 enum psring_status psring_barrier(struct psring *comm)
 {
     int32_t nothing = 0;
@@ -164,12 +164,12 @@ enum psring_status psring_split(struct psring *world, int color, struct psring *
 {
     enum psring_status status = check_world(__func__, world);
     if (!group)
-        return errors_set(PSRING_ERROR_USAGE, "psring_split: no place for the group");
+        return errors_set(PSRING_ERROR_USAGE, "psring_split: group is NULL");
     *group = NULL;
     if (status != PSRING_OK)
         return status;
     size_t size = (size_t)world->group->size;
-    int *colors = calloc(size, sizeof *colors); /* operation_run says if there is no memory */
+    int *colors = calloc(size, sizeof *colors); /* operation_run reports a failed allocation */
     struct operation split = reduction(MESSAGE_SPLIT, colors, size, PSRING_INT32, PSRING_SUM);
     split.group = group;
     if (colors)
@@ -192,7 +192,7 @@ enum psring_status psring_test(struct psring_handle *handle, int *done)
 {
     enum psring_status status = check_handle(__func__, handle);
     if (status == PSRING_OK && !done)
-        return errors_set(PSRING_ERROR_USAGE, "%s: no place for the answer", __func__);
+        return errors_set(PSRING_ERROR_USAGE, "%s: done is NULL", __func__);
     if (status == PSRING_OK)
         *done = overlap_done(&handle->engine->overlap, &handle->task);
     return status;
@@ -218,9 +218,8 @@ enum psring_status psring_wait(struct psring_handle **out)
 
 /* -------- a gradient in buckets ----------------------------------------------------------------
  *
- * Bookkeeping over operations by handle. Buckets begin at the last elements, which a backward pass
- * computes first, so they become complete one after the other.
- */
+ * Bookkeeping for operations by handle. The first bucket has the last elements, because a backward
+ * pass computes these first. The buckets thus become complete one after the other. */
 
 enum { BUCKET_BYTES = 25 << 20 };
 
@@ -230,15 +229,15 @@ struct psring_buckets {
     enum psring_type type;
     enum psring_op op;
     size_t element_bytes;
-    size_t tensors, *first; /* (tensors + 1): where each begins */
+    size_t tensors, *first; /* (tensors + 1): index of each tensor's first element */
     size_t count;
-    struct bucket *ranges; /* (count): their elements; the last elements first */
-    /* Any thread may call: what follows is read and written inside the monitor. */
+    struct bucket *ranges; /* (count): the buckets' elements; the last elements first */
+    /* Any thread may call. The members below are read and written inside the monitor. */
     struct monitor monitor;
     bool *ready;                    /* (tensors) */
-    size_t complete;                /* from this tensor on all are ready, or empty */
-    size_t started;                 /* buckets */
-    struct psring_handle **handles; /* (count): of those */
+    size_t complete;                /* all tensors from this one on are ready or empty */
+    size_t started;                 /* number of buckets */
+    struct psring_handle **handles; /* (count): of the started buckets */
 };
 
 static void free_memory(struct psring_buckets *buckets)
@@ -251,12 +250,12 @@ static void free_memory(struct psring_buckets *buckets)
     free(buckets);
 }
 
-/* False: out of memory. */
+/* Returns false if out of memory. */
 static bool cut(struct psring_buckets *buckets, const size_t *counts, size_t bucket_bytes)
 {
     size_t tensors = buckets->tensors;
     size_t elements = (bucket_bytes > 0 ? bucket_bytes : BUCKET_BYTES) / buckets->element_bytes;
-    /* In terms of bucket_plan's elements, which are floats. */
+    /* bucket_plan counts floats. */
     const struct bucket_limits limits = {.bytes = size_larger(elements, 1) * sizeof(float),
                                          .cut = true};
     buckets->count = bucket_plan(counts, tensors, &limits, NULL);
@@ -279,8 +278,8 @@ enum psring_status psring_buckets_new(struct psring_buckets **out, struct psring
 {
     size_t total = 0;
     if (!out || (!counts && tensors > 0))
-        return errors_set(PSRING_ERROR_USAGE, "%s: no %s (NULL)", __func__,
-                          out ? "counts" : "place for the buckets");
+        return errors_set(PSRING_ERROR_USAGE, "%s: %s is NULL", __func__,
+                          out ? "counts" : "buckets");
     *out = NULL;
     for (size_t t = 0; t < tensors; t++) {
         if (counts[t] > SIZE_MAX - total)
@@ -345,13 +344,14 @@ enum psring_status psring_buckets_ready(struct psring_buckets *buckets, size_t t
     if (!buckets || tensor >= buckets->tensors)
         return errors_set(PSRING_ERROR_USAGE, "%s: no tensor %zu", __func__, tensor);
     enum psring_status status = check_communicator(__func__, buckets->comm);
-    if (status != PSRING_OK) /* a child of fork() might wait for the monitor for ever */
+    if (status != PSRING_OK) /* a child of fork() could wait for the monitor for ever */
         return status;
     monitor_enter(&buckets->monitor);
     if (buckets->ready[tensor])
-        status = errors_set(PSRING_ERROR_USAGE,
-                            "%s: tensor %zu was ready before; psring_buckets_wait ends a step",
-                            __func__, tensor);
+        status =
+            errors_set(PSRING_ERROR_USAGE,
+                       "%s: tensor %zu is already ready; call psring_buckets_wait to end the step",
+                       __func__, tensor);
     else
         buckets->ready[tensor] = true;
     if (status == PSRING_OK)
@@ -360,7 +360,7 @@ enum psring_status psring_buckets_ready(struct psring_buckets *buckets, size_t t
     return status;
 }
 
-/* Waits for what has been started; the first error of them. Inside the monitor. */
+/* Waits for the started buckets and returns their first error. Inside the monitor. */
 static enum psring_status wait_for_started(struct psring_buckets *buckets)
 {
     enum psring_status first = PSRING_OK;

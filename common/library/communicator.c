@@ -1,5 +1,5 @@
-/* A communicator: which backend does an operation, with which plan; and the broadcast, the one
- * algorithm of the library's own. */
+/* A communicator: chooses the backend and the plan of an operation. Also the broadcast, the
+ * library's only own algorithm. */
 #include <stdlib.h>
 
 #include "common/base/util.h"
@@ -27,17 +27,15 @@ size_t operation_element_bytes(enum psring_type type)
 
 /* -------- broadcast ----------------------------------------------------------------------------
  *
- * From any rank of a group to all others, along the ring. The root's right neighbour gets the data
- * in segments and passes each on as soon as it has come. The last rank is the root's left
- * neighbour.
+ * From any rank of a group to all others, along the ring. The root's right neighbour receives the
+ * data in segments and forwards each one at once. The last rank is the root's left neighbour.
  *
- *     root          [0][1][2][3]
- *     root + 1         [0][1][2][3]
- *     root + 2            [0][1][2][3]        time ->
+ *    root          [0][1][2][3]
+ *    root + 1         [0][1][2][3]
+ *    root + 2            [0][1][2][3]        time ->
  *
- * Bytes: every rank but the last sends all once. Time: M/B and N-2 segments more. Every rank
- * receives from the left, so the slots are the same for every root.
- */
+ * Bytes: every rank except the last sends all data once. Time: M/B plus N-2 segments. Every rank
+ * receives from its left neighbour, so the slots are the same for every root. */
 
 enum { SEGMENT_BYTES = 256 << 10 };
 
@@ -94,7 +92,7 @@ static enum status broadcast(struct psring *comm, const struct operation *operat
 {
     enum status status = STATUS_OK;
     int size = comm->group->size, rank = comm->group->rank;
-    int place = (rank - operation->root + size) % size; /* in the row that begins with the root */
+    int place = (rank - operation->root + size) % size; /* position after the root */
     int next = comm->group->ranks[(rank + 1) % size];
     struct broadcast run = {.comm = comm,
                             .transport = comm->place.endpoints[NODE_WORKER],
@@ -119,10 +117,10 @@ out:
     return status;
 }
 
-/* -------- a communicator's life ----------------------------------------------------------------
- */
+/* -------- a communicator: begin and end
+ * -------------------------------------------------------- */
 
-/* A list of the group's ranks that ends with its first one. */
+/* Returns the group's ranks with the first one last. */
 static struct group *shift(const struct group *group)
 {
     struct shifted {
@@ -139,7 +137,7 @@ static struct group *shift(const struct group *group)
     return &shifted->group;
 }
 
-/* Takes `group`. */
+/* Takes ownership of `group`. */
 static enum status communicator_new(struct psring **out, struct engine *engine, struct group *group)
 {
     enum status status;
@@ -185,7 +183,7 @@ void communicator_free(struct psring **out)
  * pieces. */
 enum { SHARED_BYTES = 4 << 20 };
 
-/* As for the world (psring.c); a group on one host needs it only if asked for. */
+/* As for the world (psring.c). A group on one host uses it only if the caller asked for it. */
 static bool suits(const struct psring *comm)
 {
     const int *hosts = comm->place.hosts;
@@ -194,8 +192,8 @@ static bool suits(const struct psring *comm)
            (comm->engine->backend || (locals > 1 && locals < size));
 }
 
-/* Collective over the world; NULL: of no communicator. Makes a communicator ready for hierarchical
- * all-reduces, where its hosts suit. A rank unheard of is an error. */
+/* Prepares a communicator for hierarchical all-reduces if its hosts suit. Collective over the
+ * world; `comm` is NULL on a rank without a communicator. A silent rank is an error. */
 static enum status share_memory(const struct engine *engine, struct psring *comm)
 {
     struct host_groups none, *groups = comm ? &comm->host_groups : &none;
@@ -204,7 +202,7 @@ static enum status share_memory(const struct engine *engine, struct psring *comm
         env.group = NULL;
     enum status status = host_groups_open(groups, &env, NULL, SHARED_BYTES);
     bool unheard = status == STATUS_TIMEOUT || status == STATUS_TRANSPORT ||
-                   status == STATUS_PROTOCOL; /* then ranks may not know the same */
+                   status == STATUS_PROTOCOL; /* ranks may then disagree about the result */
     if (status == STATUS_OK || engine->backend || unheard)
         return status;
     char why[ERROR_BYTES];
@@ -233,9 +231,9 @@ out:
 
 /* -------- one operation ----------------------------------------------------------------------- */
 
-/* Up to here fewer steps count for more than how well they fill the links. Measured with four ranks
- * over tcp (common/net/transport/README.md): where links are no limit rhd is ahead up to 256 KB, at
- * 200 Mbit/s it is not from there on. */
+/* Up to this length the number of steps matters more than how well they fill the links. Measured
+ * with four ranks over tcp (common/net/transport/README.md): on unlimited links rhd is faster up to
+ * 256 KB; at 200 Mbit/s only below that. */
 enum { SHORT_BYTES = 64 << 10 };
 
 static const struct backend *backend_for(const struct psring *comm, size_t bytes)
@@ -258,7 +256,8 @@ static enum status allreduce(struct psring *comm, const struct operation *operat
                                      reduction_of(dtypes[operation->type], ops[operation->op])};
     if (vector.backend == &backend_hierarchical && most > SHARED_BYTES / element_bytes) {
         most = SHARED_BYTES / element_bytes;
-        most -= most % (size_t)comm->group->size; /* the bytes are those of one all-reduce */
+        most -= most % (size_t)comm->group->size; /* so that the pieces send as many bytes as one
+                                                   * all-reduce */
     }
     for (size_t done = 0; done < operation->count; done += vector.count) {
         void *self;
@@ -270,8 +269,8 @@ out:
     return status;
 }
 
-/* The two phases of the ring. An all-gather needs no reduction. It names the sum, and so shares its
- * plan with a reduce-scatter. */
+/* The two phases of the ring. An all-gather needs no reduction, but names the sum to share a
+ * reduce-scatter's plan. */
 static enum status phase(struct psring *comm, const struct operation *operation)
 {
     enum status status;
@@ -292,9 +291,10 @@ out:
 
 static enum status exchange(struct psring *comm, const struct operation *operation)
 {
-    uint32_t number = ++comm->calls; /* also where nothing is sent: others may call otherwise */
+    uint32_t number = ++comm->calls; /* counts even if nothing is sent, because other ranks may make
+                                      * another call */
     if (comm->group->size == 1 || operation->count == 0)
-        return STATUS_OK; /* the average of one is itself */
+        return STATUS_OK; /* the average of one value is the value */
     const struct message_call call = {.what = operation->what,
                                       .group = comm->number,
                                       .number = number,
@@ -326,8 +326,8 @@ enum status operation_run(struct psring *comm, const struct operation *operation
         return exchange(comm, operation);
     if (!operation->data)
         return FAIL(STATUS_NO_MEMORY, "no memory for %d ranks", comm->group->size);
-    if (comm->engine->splits == UINT16_MAX) /* the group's number would be another one's */
-        return FAIL(STATUS_UNSUPPORTED, "psring_split: a world has at most %d groups in its life",
+    if (comm->engine->splits == UINT16_MAX) /* a further group would repeat a number */
+        return FAIL(STATUS_UNSUPPORTED, "psring_split: a world can create at most %d groups",
                     UINT16_MAX);
     comm->engine->splits++;
     TRY(exchange(comm, operation));

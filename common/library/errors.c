@@ -9,14 +9,14 @@ static _Thread_local char last[ERROR_BYTES];
 
 static struct {
     pthread_mutex_t lock;
-    char text[ERROR_BYTES]; /* errors, with "; " in between */
+    char text[ERROR_BYTES]; /* errors, separated by "; " */
     void (*other)(void *context, const char *line);
     void *context;
 } collected = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* -------- from the log ------------------------------------------------------------------------ */
 
-/* What the log lines of the layers below call by the options of psring's command line. */
+/* Members of psring_options in place of the command line's options in the layers' log lines. */
 static const struct {
     const char *option, *member;
 } renamed[] = {
@@ -30,7 +30,8 @@ static const struct {
     {"--transport", "options.transport"},
 };
 
-/* Appends the line, with struct psring_options' members in place of the command line's options. */
+/* Appends the line, with options of the command line replaced by members of struct
+ * psring_options. */
 static void add(const char *line)
 {
     size_t used = strlen(collected.text), size = sizeof collected.text;

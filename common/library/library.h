@@ -1,4 +1,5 @@
-/* Errors, communicators, their operations and the engine: shared by the files of libpsring. */
+/* Errors, communicators, their operations and the engine. Only the files of libpsring include
+ * this. */
 #ifndef PSRING_COMMON_LIBRARY_LIBRARY_H
 #define PSRING_COMMON_LIBRARY_LIBRARY_H
 
@@ -16,71 +17,71 @@
 /* -------- errors ------------------------------------------------------------------------------ */
 
 /*
- * Errors as the library's callers get them: a status and a text, of the calling thread. Everything
- * below logs its errors; here is where these lines go.
+ * The errors that the library's callers get: a status, and a text per calling thread. The layers
+ * below log their errors; these functions collect the log lines.
  */
 
 enum { ERROR_BYTES = 1024 };
 
-/* From here on log lines come here: errors are collected, all others go to `other`, which may be
- * NULL. Drops what was collected. */
+/* From now on collects error lines and passes all other lines to `other`, which may be NULL. Drops
+ * what was collected before. */
 void errors_collect(void (*other)(void *context, const char *line), void *context);
 
-/* What has been collected since the last time, in one line; "" if nothing. */
+/* Returns in one line what was collected since the last call; "" if nothing. */
 void errors_take(char text[ERROR_BYTES]);
 
-/* psring_error's text from now on, on this thread. Returns `status`. */
+/* Sets psring_error's text for this thread. Returns `status`. */
 __attribute__((format(printf, 2, 3))) enum psring_status errors_set(enum psring_status status,
                                                                     const char *format, ...);
 
-/* The caller's status. Unless that is PSRING_OK, psring_error's text is `text`, or the status's
- * name if that is empty. */
+/* Converts to the caller's status. Unless that is PSRING_OK, sets psring_error's text to `text`, or
+ * to the status's name if `text` is empty. */
 enum psring_status errors_explain(enum status status, const char *text);
-/* The same with the text that was collected. */
+/* The same with the collected text. */
 enum psring_status errors_return(enum status status);
 
 /* -------- a communicator ---------------------------------------------------------------------- */
 
 enum { BROADCAST_SLOTS = 8 };
 
-/* A group of the world's ranks, and what it has prepared for operations. */
+/* A group of the world's ranks, and its resources for operations. */
 struct psring {
-    struct engine *engine; /* of the process; borrowed */
-    uint16_t number;       /* the splits of the world before it; 0: the world */
-    uint32_t calls;        /* so far; the same on all members between two of them */
+    struct engine *engine; /* one per process; borrowed */
+    uint16_t number;       /* number of splits of the world before it; 0: the world */
+    uint32_t calls;        /* so far; equal on all members between two calls */
     struct group *group;
-    /* The same ranks, the first one last: in it the ring leaves block r of reduce-scatter with rank
-     * r, where in the group it would be with rank r-1. */
+    /* The same ranks with the first one last. In this order the ring leaves block r of
+     * reduce-scatter at rank r. In the group's order it would leave it at rank r-1. */
     struct group *shifted;
     struct comm_place place;
     struct comm_vectors vectors;
-    struct host_groups host_groups; /* for the hierarchical all-reduce; zero: there is none */
+    struct host_groups host_groups;               /* for the hierarchical all-reduce; zero: none */
     struct transport_slot slots[BROADCAST_SLOTS]; /* from the left neighbour */
     bool slots_open;
     uint64_t broadcasts;
-    struct psring *next; /* of the engine's */
+    struct psring *next; /* in the engine's list */
 };
 
-/* Makes the communicator of the ranks of one color, and adds it to the engine's; NULL below 0.
- * Collective over the world, on the thread that has the connections. Errors: logged. If
- * the ranks of a host cannot share memory, all-reduces go over the ring. That is an error, on all
- * ranks, if the caller asked for hierarchical ones. */
+/* Makes the communicator of the ranks of one color and adds it to the engine's list; NULL for a
+ * color below 0. Collective over the world, on the thread that owns the connections. Errors are
+ * logged. If the ranks of a host cannot share memory, all-reduces use the ring. That is an error on
+ * all ranks if the caller asked for hierarchical ones. */
 enum status communicator_add(struct engine *engine, const int *colors, struct psring **comm);
-/* On the thread that has the connections, and before they are closed. Sets *comm to NULL. */
+/* Call it on the thread that owns the connections, before they are closed. Sets *comm to NULL. */
 void communicator_free(struct psring **comm);
 
 struct operation {
-    enum message_what what; /* a barrier and the end are an all-reduce, a split is an all-gather */
+    enum message_what what; /* a barrier and finalize are an all-reduce, a split is an all-gather */
     void *data;
     size_t count; /* of all elements of `data` */
     enum psring_type type;
     enum psring_op op;
     int root;
-    struct psring **group; /* a split's result; its data are the ranks' colors, for the world */
+    struct psring **group; /* a split's result; its data is the ranks' colors, for the world */
 };
 
-/* Returns once it has ended. On the thread that has the connections. Errors: logged;
- * STATUS_PROTOCOL where a member is in another call. */
+/* Returns once the operation has ended. Call it on the thread that owns the connections. Errors are
+ * logged. STATUS_PROTOCOL: a member is in another call. */
 enum status operation_run(struct psring *comm, const struct operation *operation);
 
 size_t operation_element_bytes(enum psring_type type);
@@ -88,49 +89,50 @@ size_t operation_element_bytes(enum psring_type type);
 /* -------- the engine ---------------------------------------------------------------------------
  */
 
-/* An operation that was started. */
+/* An operation in progress. */
 struct psring_handle {
     struct overlap_task task; /* first */
     struct engine *engine;
     struct psring *comm; /* until done */
     struct operation operation;
-    struct psring_handle *next, **previous; /* of all that have not been waited for */
+    struct psring_handle *next, **previous; /* in the list of handles not yet waited for */
 };
 
 /*
  * All communicators of a process share one engine: the world, its connections, and the right to use
- * them, which comm_thread.c gives to one operation at a time. A blocking operation runs on its
- * caller's thread. Started ones run on a thread, which the first of them starts.
+ * them. comm_thread.c gives that right to one operation at a time. A blocking operation runs on its
+ * caller's thread. The first operation by handle starts a thread, which runs all of them.
  *
- * The first failure is the last operation. The engine reports it to the other ranks and cuts the
- * connections. Every later operation returns the same status and text.
+ * After the first failure no further operation runs. The engine reports the failure to the other
+ * ranks and cuts the connections. Every later operation returns the same status and text.
  */
 struct engine {
     struct world *world;
     const struct backend *backend; /* NULL: chosen by length */
-    bool shares_memory;            /* ranks of a host do, for the hierarchical all-reduce */
+    bool shares_memory;            /* ranks of a host share memory, for the hierarchical
+                                    * all-reduce */
     struct comm_place place;       /* of the whole world */
-    pid_t process;                 /* whose it is */
+    pid_t process;                 /* the process that made it */
 
-    /* For the thread that has the connections: */
-    struct psring *communicators; /* all, the newest first */
-    struct psring *all;           /* that of the world; NULL until there is one */
+    /* For the thread that owns the connections: */
+    struct psring *communicators; /* all, newest first */
+    struct psring *all;           /* the world's; NULL until it exists */
     uint16_t splits;              /* of the world so far */
-    enum status heard;            /* of another rank's failure, while the world waited */
+    enum status heard;            /* another rank's failure, received while the world waited */
 
-    /* Its monitor guards what follows, too. Its status is that of the first failure. */
+    /* Its monitor also guards what follows. Its status is that of the first failure. */
     struct overlap overlap;
     struct psring_handle *handles;
-    char why[ERROR_BYTES]; /* that failure's text; does not change after it */
+    char why[ERROR_BYTES]; /* the first failure's text; constant after it */
     struct transport_counters counted;
 };
 
-/* What callers hand over, looked at before anything is done. Each returns PSRING_OK, or a status
- * with the text of psring_error set. `call` is the function's name, for that text. */
+/* Checks of the callers' arguments before an operation. Each returns PSRING_OK, or a status after
+ * it has set psring_error's text. `call` is the function's name for that text. */
 
-/* This is the process that it belongs to. */
+/* This process made the engine. */
 enum psring_status check_process(const char *call, const struct engine *engine);
-/* There is one, of this process; check_world: and it is the world. */
+/* The communicator exists and belongs to this process. check_world: it is also the world. */
 enum psring_status check_communicator(const char *call, const struct psring *comm);
 enum psring_status check_world(const char *call, const struct psring *comm);
 

@@ -1,5 +1,5 @@
-/* The library's beginning and end: options and environment, meeting and connecting, and the engine,
- * which decides which thread uses the connections when. */
+/* Initialisation and finalisation of the library: options and environment, meeting and connecting,
+ * and the engine, which decides which thread uses the connections when. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,7 +25,7 @@ static struct {
     const struct engine *engine;
 } forks = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
-/* Between the two no fork() happens: a child must not see a descriptor that is half closed. */
+/* Between these two functions no fork() happens, so a child never sees a half-closed descriptor. */
 static void forks_hold(void)
 {
     pthread_mutex_lock(&forks.lock);
@@ -46,14 +46,14 @@ static void in_child(void)
     forks_release();
 }
 
-/* Without memory for it, a child keeps the connections: an error comes late then, and none is lost.
- */
+/* If this runs out of memory, a child keeps the connections: errors then come late, but none is
+ * lost. */
 static void prepare(void)
 {
     (void)pthread_atfork(forks_hold, forks_release, in_child);
 }
 
-/* From now on children close the connections of `engine`; NULL: there is none any more. */
+/* From now on children close the connections of `engine`. NULL: there is no engine. */
 static void forks_watch(const struct engine *engine)
 {
     pthread_once(&forks.once, prepare);
@@ -62,12 +62,12 @@ static void forks_watch(const struct engine *engine)
     forks_release();
 }
 
-/* Bounds what a peer may announce; no message of ours is longer. */
+/* Bounds the length that a peer may announce. No message of psring is longer. */
 enum { PAYLOAD_BYTES_MOST = 16 << 20, STARTUP_TIMEOUT_S = 60, TIMEOUT_S = 600 };
 
 /* -------- names ------------------------------------------------------------------------------- */
 
-/* NULL and "auto": chosen. */
+/* NULL and "auto" let psring choose. */
 static bool is_auto(const char *name)
 {
     return !name || strcmp(name, "auto") == 0;
@@ -86,14 +86,14 @@ static enum status find_backend(const char *name, const struct backend **backend
     }
     if (*backend)
         return STATUS_OK;
-    return FAIL(STATUS_USAGE, "backend '%s': there is auto, ring, rhd and hierarchical", name);
+    return FAIL(STATUS_USAGE, "backend '%s' is unknown: use auto, ring, rhd or hierarchical", name);
 }
 
 static enum status find_transport(const char *name, enum transport_kind *kind)
 {
     *kind = is_auto(name) ? TRANSPORT_TCP : transport_kind_find(name);
     if (*kind == TRANSPORT_KINDS)
-        return FAIL(STATUS_USAGE, "transport '%s': there is auto, tcp, zmq and mpi", name);
+        return FAIL(STATUS_USAGE, "transport '%s' is unknown: use auto, tcp, zmq or mpi", name);
     if (!transport_kind_unavailable(*kind))
         return STATUS_OK;
     return FAIL(
@@ -121,15 +121,15 @@ static bool has_mpi(void)
 static enum status check_options(const struct psring_options *options)
 {
     if (options->mpi_comm && options->rendezvous)
-        return FAIL(STATUS_USAGE, "mpi_comm and rendezvous: ranks come together by one of them");
+        return FAIL(STATUS_USAGE, "mpi_comm and rendezvous are both set: set only one of them");
     if (!options->rendezvous && (options->rank != 0 || options->size != 0))
         return FAIL(STATUS_USAGE,
-                    "rank and size say nothing without a rendezvous, \"tcp://HOST:PORT\"");
+                    "rank and size have no effect without a rendezvous, \"tcp://HOST:PORT\"");
     if (options->rendezvous && (options->size < 1 || options->size > LAUNCHER_RANKS_MOST))
         return FAIL(STATUS_USAGE, "rendezvous '%s': %d ranks, expected 1 to %d as size",
                     options->rendezvous, options->size, LAUNCHER_RANKS_MOST);
     if (options->rendezvous && (options->rank < 0 || options->rank >= options->size))
-        return FAIL(STATUS_USAGE, "rendezvous '%s': rank %d, expected 0 to %d, as there are %d",
+        return FAIL(STATUS_USAGE, "rendezvous '%s': rank %d, expected 0 to %d (size %d)",
                     options->rendezvous, options->rank, options->size - 1, options->size);
     if (options->mpi_comm && !has_mpi())
         return FAIL(
@@ -138,7 +138,7 @@ static enum status check_options(const struct psring_options *options)
     return STATUS_OK;
 }
 
-/* By the environment; `place` holds what world_options point to. */
+/* Reads the environment. `place` owns the strings in world_options. */
 static enum status ask_launcher(struct launcher_place *place, struct world_options *found)
 {
     enum status status = STATUS_OK;
@@ -152,7 +152,8 @@ static enum status ask_launcher(struct launcher_place *place, struct world_optio
         found->size = place->size;
     } else if (by_mpi) {
         log_error("an MPI launcher has started this process, and this libpsring was built without "
-                  "MPI (cmake -DPSRING_LIBRARY_MPI=ON); or name a rendezvous, rank and size");
+                  "MPI (cmake -DPSRING_LIBRARY_MPI=ON); build it with MPI, or set rendezvous, rank "
+                  "and size");
         status = STATUS_UNSUPPORTED;
     } else {
         found->alone = true;
@@ -183,8 +184,8 @@ out:
 
 /* -------- hosts ------------------------------------------------------------------------------- */
 
-/* Where it is not asked for, the hierarchical all-reduce is for hosts that share the same links:
- * several, with as many ranks each. */
+/* Unless the caller asks for it, the hierarchical all-reduce is used only if several hosts have the
+ * same number of ranks each, more than one. The ranks of a host share its links. */
 static enum status choose_sharing(struct engine *engine)
 {
     const struct world *world = engine->world;
@@ -201,13 +202,13 @@ static enum status choose_sharing(struct engine *engine)
     return FAIL(
         STATUS_USAGE,
         "backend 'hierarchical': %s has %d of the ranks and %s %d, expected as many on each host; "
-        "\"auto\" takes what suits",
+        "\"auto\" chooses a suitable backend",
         world->hosts[0], locals, world->hosts[uneven], hosts_locals(hosts, world->size, uneven));
 }
 
 /* -------- connecting -------------------------------------------------------------------------- */
 
-/* Collective. Errors: logged; the caller closes what there is then, too. */
+/* Collective. Errors are logged. After an error the caller closes what was opened. */
 static enum status connect_ranks(struct engine *engine, const struct psring_options *options)
 {
     enum status status;
@@ -233,15 +234,15 @@ out:
 /* -------- operations ---------------------------------------------------------------------------
  */
 
-/* The first failure. Reports it to all other ranks, and cuts the connections, so that the data is
- * the caller's. On the thread that has the connections. */
+/* Handles the first failure: reports it to all other ranks and cuts the connections, so that the
+ * caller owns the data again. On the thread that owns the connections. */
 static void cut(struct engine *engine, enum status status)
 {
     errors_take(engine->why);
     const char *why = engine->why[0] ? engine->why : status_name(status);
     transport_fail(engine->place.endpoints[NODE_WORKER], status, why);
     for (struct psring *comm = engine->communicators; comm; comm = comm->next) {
-        if (comm->host_groups.shared) /* ranks that would wait for this one there need not */
+        if (comm->host_groups.shared) /* releases ranks that wait for this one */
             shared_fail(comm->host_groups.shared);
     }
     forks_hold();
@@ -269,10 +270,10 @@ static enum status run(void *context, struct overlap_task *task)
     return status;
 }
 
-/* -------- the engine's life --------------------------------------------------------------------
- */
+/* -------- the engine: begin and end
+ * ------------------------------------------------------------ */
 
-/* Asked by the world while it waits for ranks, on the thread that has the connections. */
+/* The world calls this while it waits for ranks, on the thread that owns the connections. */
 static bool hears_a_failure(void *context)
 {
     struct engine *engine = context;
@@ -281,7 +282,8 @@ static bool hears_a_failure(void *context)
     return engine->heard != STATUS_OK;
 }
 
-/* At the beginning or the end. `cut` takes the text, so it is logged again, for errors_return. */
+/* For a failure at the beginning or end. `cut` takes the text; this logs it again for
+ * errors_return. */
 static enum status fail(struct engine *engine, enum status status)
 {
     if (engine->heard != STATUS_OK)
@@ -312,7 +314,7 @@ static void engine_free(struct engine *engine)
     free(engine);
 }
 
-/* Brings the ranks together, and makes their communicator. Errors: logged. */
+/* Brings the ranks together and makes their communicator. Errors are logged. */
 static enum status engine_new(struct engine **out, const struct psring_options *options)
 {
     enum status status;
@@ -325,7 +327,7 @@ static enum status engine_new(struct engine **out, const struct psring_options *
     TRY(connect_ranks(engine, options));
     engine->world->cancelled = hears_a_failure;
     engine->world->cancel_context = engine;
-    colors = calloc((size_t)engine->world->size, sizeof *colors); /* all of one */
+    colors = calloc((size_t)engine->world->size, sizeof *colors); /* all ranks have one color */
     TRY(colors ? communicator_add(engine, colors, &engine->all) : STATUS_NO_MEMORY);
     *out = engine;
 out:
@@ -337,9 +339,9 @@ out:
     return status;
 }
 
-/* Waits until all ranks have come to the end. The transport sees ranks in other calls. The barrier
- * of the world comes after it, because a closed connection is an error until transport_check_end.
- */
+/* Waits until all ranks have reached the end. The transport detects ranks in other calls. The
+ * world's barrier comes afterwards, because a closed connection is an error until
+ * transport_check_end. */
 static enum status meet_at_the_end(struct engine *engine)
 {
     enum status status;
@@ -355,9 +357,7 @@ out:
 
 /* -------- the library's interface --------------------------------------------------------------
  *
- * Arguments are checked here and in collective.c, and nothing below is asked for what it could not
- * do.
- */
+ * This file and collective.c check all arguments, so that the layers below get valid ones only. */
 
 #define TEXT_OF(number) #number
 #define VERSION_TEXT(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
@@ -378,7 +378,7 @@ enum psring_status check_process(const char *call, const struct engine *engine)
         return PSRING_OK;
     return errors_set(PSRING_ERROR_STATE,
                       "%s: process %d initialised psring, and this one was forked from it; "
-                      "collective operations are the parent's",
+                      "only the parent may call collective operations",
                       call, (int)engine->process);
 }
 
@@ -398,7 +398,7 @@ enum psring_status check_world(const char *call, const struct psring *comm)
     return status;
 }
 
-static _Atomic int owner; /* the process that has a world; 0: none has */
+static _Atomic int owner; /* the process that has a world; 0: none */
 
 static enum psring_status become_owner(void)
 {
@@ -407,7 +407,7 @@ static enum psring_status become_owner(void)
         return PSRING_OK;
     if (found == process)
         return errors_set(PSRING_ERROR_STATE, "psring_init: this process has a world already; "
-                                              "psring_finalize ends it");
+                                              "call psring_finalize first");
     return errors_set(PSRING_ERROR_STATE,
                       "psring_init: process %d had a world when it forked this one; fork before "
                       "psring_init, or call exec in the child",
@@ -419,7 +419,7 @@ enum psring_status psring_init(struct psring **world, const struct psring_option
     static const struct psring_options defaults;
     struct engine *engine = NULL;
     if (!world)
-        return errors_set(PSRING_ERROR_USAGE, "psring_init: no place for the world");
+        return errors_set(PSRING_ERROR_USAGE, "psring_init: world is NULL");
     *world = NULL;
     enum psring_status status = become_owner();
     if (status != PSRING_OK)
@@ -447,7 +447,9 @@ enum psring_status psring_finalize(struct psring **world)
     forks_watch(NULL);
     overlap_end(&engine->overlap);
     enum status ended =
-        engine->overlap.status == STATUS_OK ? meet_at_the_end(engine) : STATUS_OK; /* in vain */
+        engine->overlap.status == STATUS_OK ? meet_at_the_end(engine) : STATUS_OK; /* pointless
+                                                                                    * after a
+                                                                                    * failure */
     engine_free(engine);
     status = errors_return(ended);
     atomic_store(&owner, 0);
@@ -484,7 +486,7 @@ enum psring_status psring_free(struct psring **group)
     struct engine *engine = (*group)->engine;
     if (*group == engine->all)
         return errors_set(PSRING_ERROR_USAGE,
-                          "psring_free: this is the world, which psring_finalize ends");
+                          "psring_free: this is the world; call psring_finalize instead");
     overlap_take(&engine->overlap);
     struct psring **link = &engine->communicators;
     while (*link != *group)
@@ -500,7 +502,7 @@ enum psring_status psring_get_statistics(const struct psring *comm,
 {
     enum psring_status status = check_communicator(__func__, comm);
     if (status == PSRING_OK && !statistics)
-        return errors_set(PSRING_ERROR_USAGE, "psring_get_statistics: no place for them");
+        return errors_set(PSRING_ERROR_USAGE, "psring_get_statistics: statistics is NULL");
     if (status != PSRING_OK)
         return status;
     struct engine *engine = comm->engine;
