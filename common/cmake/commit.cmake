@@ -1,5 +1,5 @@
-# Run at every build (cmake -P): writes the commit that is being built into the header OUT, which
-# changes, and so recompiles what includes it, only when the commit does.
+# Runs at every build (cmake -P). Writes the commit of the build into the header OUT. The header changes only when the
+# commit changes, and only then are the files that include it recompiled.
 execute_process(COMMAND git describe --always --dirty --abbrev=12 --exclude=*
                 WORKING_DIRECTORY "${SOURCE}" OUTPUT_VARIABLE commit ERROR_QUIET
                 OUTPUT_STRIP_TRAILING_WHITESPACE)

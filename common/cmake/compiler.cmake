@@ -1,11 +1,11 @@
-# Flags of every target, and the function that makes a folder into a library.
+# Flags of all targets, and the function that makes a library from a folder.
 include(CheckCCompilerFlag)
 
 add_library(psring_sys INTERFACE)
 target_include_directories(psring_sys INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_definitions(psring_sys INTERFACE _GNU_SOURCE PSRING_VERSION="${PROJECT_VERSION}")
 target_link_libraries(psring_sys INTERFACE Threads::Threads m)
-# No contraction into fused multiply-add: ranks, and one process playing them, must agree to the bit.
+# No contraction into fused multiply-add: separate ranks and one process that simulates them must agree to the bit.
 target_compile_options(psring_sys INTERFACE -ffp-contract=off -fno-omit-frame-pointer)
 
 set(PSRING_WARNINGS
@@ -22,8 +22,8 @@ if(PSRING_SANITIZE)
   target_link_options(psring_sys INTERFACE -fsanitize=${sanitizers})
 endif()
 
-# Kernels compiled for several vector widths, one picked when the program is loaded
-# (common/device/kernel.h). Not under sanitizers: their run-time is not ready that early.
+# Compile kernels for several vector widths; the loader picks one (common/device/kernel.h). Not under sanitizers: their
+# run-time is not ready at that time.
 include(CheckCSourceCompiles)
 if(NOT PSRING_SANITIZE)
   check_c_source_compiles("
@@ -35,7 +35,7 @@ if(NOT PSRING_SANITIZE)
   endif()
 endif()
 
-# fp16 by the CPU's own conversions (common/comm/reduce.c), where it turns out to have them.
+# Convert fp16 with the CPU's instructions if the CPU has them at run time (common/comm/reduce.c).
 check_c_source_compiles("
   #include <immintrin.h>
   __attribute__((target(\"avx2,f16c\"))) static float f(short x)
@@ -48,8 +48,8 @@ if(PSRING_COMPILER_HAS_F16C)
   target_compile_definitions(psring_sys INTERFACE PSRING_F16C)
 endif()
 
-# psring_library(NAME DIR folder [RECURSE] [EXCLUDE file...] LINK targets...): libpsring_NAME.a of
-# folder/*.c, with RECURSE also of the folders in it.
+# psring_library(NAME DIR folder [RECURSE] [EXCLUDE file...] LINK targets...): libpsring_NAME.a from folder/*.c. RECURSE
+# adds its subfolders.
 function(psring_library name)
   cmake_parse_arguments(arg "RECURSE" "DIR" "EXCLUDE;LINK" ${ARGN})
   set(glob GLOB)

@@ -1,13 +1,13 @@
-# Sets PSRING_HAVE_CUDA where CUDA code can be built: a toolkit with cuBLAS's header and a compiler
-# that works. Everything but the kernels (*.cu) is C and needs only the toolkit's headers.
+# Sets PSRING_HAVE_CUDA if CUDA code can be built: a toolkit with cuBLAS's header, and a working compiler. All code
+# except the kernels (*.cu) is C and needs only the toolkit's headers.
 find_package(CUDAToolkit QUIET)
 if(CUDAToolkit_FOUND AND NOT CMAKE_CUDA_COMPILER AND CUDAToolkit_NVCC_EXECUTABLE)
   set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
 endif()
 
-# Code for the GPU that is here; where there is none, machine code for the data-centre GPUs of
-# Ampere (which runs on all of that generation and the next) and Hopper, and PTX, which the driver
-# compiles for all others from Turing on.
+# Compile for the local GPU. Without one, compile machine code for the data-centre GPUs of Ampere (which also runs on
+# the rest of that generation and the next) and Hopper. Add PTX, which the driver compiles for all other GPUs from
+# Turing on.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE smi_result OUTPUT_VARIABLE smi_output ERROR_QUIET)
   if(smi_result EQUAL 0 AND smi_output MATCHES "GPU")
@@ -17,8 +17,8 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   endif()
 endif()
 
-# psring_wheels(variable): the folders of NVIDIA's Python packages, which PyTorch brings along: of all libraries of CUDA
-# from 13 on (nvidia/cu13), and of one library each (nvidia/cublas, nvidia/cudnn, nvidia/nccl).
+# psring_wheels(variable): the folders of NVIDIA's Python packages, which PyTorch installs. nvidia/cu13 has all
+# libraries of CUDA from 13 on; nvidia/cublas, nvidia/cudnn and nvidia/nccl have one library each.
 function(psring_wheels variable)
   set(folders "")
   find_program(PSRING_PYTHON NAMES python3)
@@ -37,8 +37,8 @@ function(psring_wheels variable)
   set(${variable} "${folders}" PARENT_SCOPE)
 endfunction()
 
-# Headers and libraries are searched for: CMake tells of one folder of headers up to 3.30 and of
-# several from 3.31 on, and its folder of libraries need not be the one that has all of them.
+# Search for headers and libraries: CMake reports one folder of headers up to 3.30 and several from 3.31 on. Its folder
+# of libraries need not contain all libraries.
 if(CUDAToolkit_FOUND)
   get_filename_component(cuda_root ${CUDAToolkit_BIN_DIR} DIRECTORY)
   set(PSRING_CUDA_INCLUDE_HINTS ${CUDAToolkit_INCLUDE_DIRS} ${cuda_root}/include)
@@ -61,35 +61,34 @@ if(PSRING_CUBLAS_HEADER AND CMAKE_CUDA_COMPILER)
   set(PSRING_HAVE_CUDA ON)
   set(PSRING_TOOLKIT_CUDA "${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR}")
 elseif(PSRING_CUDA STREQUAL "ON")
-  message(FATAL_ERROR "PSRING_CUDA=ON, and no CUDA toolkit with nvcc and cuBLAS was found: install it "
+  message(FATAL_ERROR "PSRING_CUDA=ON, but no CUDA toolkit with nvcc and cuBLAS was found: install it "
                       "(Debian: nvidia-cuda-toolkit; or NVIDIA's own) and put nvcc on the PATH, or name "
                       "its folder with -DCUDAToolkit_ROOT=DIR.")
 endif()
 
-# psring_cuda(target): `target` (the device library) gets the kernels and CUDA's run-time, linked
-# statically: nothing of CUDA is loaded by a process that does not use it.
+# psring_cuda(target): adds the kernels and CUDA's run-time to `target` (the device library). They are linked
+# statically, so a process that does not use CUDA loads nothing of it.
 function(psring_cuda target)
   file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/common/device/cuda/kernels/*.cu)
   add_library(psring_kernels STATIC ${kernels})
   target_include_directories(psring_kernels PRIVATE ${CMAKE_SOURCE_DIR})
-  # No contraction into fused multiply-add, as on the CPU: an elementwise operation gives the same
-  # bits on both.
+  # No contraction into fused multiply-add, as on the CPU: an elementwise operation gives the same bits on both.
   target_compile_options(psring_kernels PRIVATE -fmad=false $<$<BOOL:${PSRING_WERROR}>:-Werror=all-warnings>)
   target_link_libraries(${target} PUBLIC psring_kernels CUDA::cudart_static)
   psring_cuda_facts(${target})
 endfunction()
 
-# What the C files need to know.
+# Definitions for the C files.
 function(psring_cuda_facts target)
   get_filename_component(cublas_include ${PSRING_CUBLAS_HEADER} DIRECTORY)
   target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS} ${cublas_include})
   string(REPLACE ";" ", " architectures "${CMAKE_CUDA_ARCHITECTURES}")
   set(cublas libcublas.so.${CUDAToolkit_VERSION_MAJOR})
   find_library(PSRING_CUBLAS_LIBRARY NAMES ${cublas} HINTS ${PSRING_CUDA_LIBRARY_HINTS})
-  if(NOT PSRING_CUBLAS_LIBRARY) # this machine has none; the one that it runs on, where its loader looks
+  if(NOT PSRING_CUBLAS_LIBRARY) # not on this machine: the loader of the target machine finds it
     set(PSRING_CUBLAS_LIBRARY ${cublas})
   endif()
-  # cuDNN, if it is here; else where common/device/cuda/cudnn_find.c looks when it is wanted.
+  # cuDNN, if it is found here. Otherwise common/device/cuda/cudnn_find.c searches at run time.
   find_library(PSRING_CUDNN_LIBRARY NAMES libcudnn.so.9 libcudnn.so.8 HINTS ${PSRING_CUDA_LIBRARY_HINTS})
   set(cudnn "")
   if(PSRING_CUDNN_LIBRARY)
@@ -104,7 +103,7 @@ function(psring_cuda_facts target)
       PSRING_CUBLAS_PATH="${PSRING_CUBLAS_LIBRARY}")
 endfunction()
 
-# Ranges for profilers, in `target`: NVTX is headers only, and opens a profiler's library if there is one.
+# Profiler ranges in `target`. NVTX is headers only; it opens a profiler's library if there is one.
 function(psring_nvtx target)
   find_file(PSRING_NVTX_HEADER nvtx3/nvToolsExt.h HINTS ${PSRING_CUDA_INCLUDE_HINTS})
   if(PSRING_NVTX_HEADER)

@@ -1,4 +1,4 @@
-# What psring is built from. A missing package ends in one message that says what to install.
+# The packages that psring needs. A missing one ends in one message that says what to install.
 set(PSRING_INSTALL_HINT "run experiments/setup.sh, which installs it")
 
 find_package(PkgConfig)
@@ -13,10 +13,10 @@ function(require_pkg prefix module package)
   endif()
 endfunction()
 
-# What libpsring needs.
+# For libpsring.
 require_pkg(ZMQ libzmq libzmq3-dev)
-# Its other flags name headers of its own dependencies, on a second configuration in another place of the command
-# line: everything would be compiled anew.
+# Drop its other flags. They name headers of its dependencies, in another order at a second configuration, which would
+# recompile everything.
 set_target_properties(PkgConfig::ZMQ PROPERTIES INTERFACE_COMPILE_OPTIONS "" INTERFACE_INCLUDE_DIRECTORIES "${ZMQ_INCLUDE_DIRS}")
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -24,7 +24,7 @@ if(PSRING_MPI OR PSRING_LIBRARY_MPI)
   find_package(MPI COMPONENTS C)
   if(NOT MPI_C_FOUND)
     message(FATAL_ERROR "MPI (Debian: libopenmpi-dev and openmpi-bin) is missing: ${PSRING_INSTALL_HINT}. "
-                        "Or leave it out: -DPSRING_MPI=OFF -DPSRING_LIBRARY_MPI=OFF.")
+                        "Or omit it: -DPSRING_MPI=OFF -DPSRING_LIBRARY_MPI=OFF.")
   endif()
 endif()
 set(PSRING_HAVE_CUDA OFF)
@@ -35,7 +35,7 @@ endif()
 
 require_pkg(CJSON libcjson libcjson-dev)
 if(PSRING_TESTS AND PSRING_SANITIZE MATCHES "thread")
-  # Criterion does not start under ThreadSanitizer; tests/tsan has what our tests need of it.
+  # Criterion does not start under ThreadSanitizer. tests/tsan replaces the parts of it that the tests use.
   add_library(criterion_standin STATIC tests/tsan/criterion.c)
   target_include_directories(criterion_standin SYSTEM PUBLIC ${CMAKE_SOURCE_DIR}/tests/tsan)
   target_link_libraries(criterion_standin PUBLIC psring_sys)
@@ -57,7 +57,7 @@ foreach(dependency IN ITEMS "ZLIB;zlib1g-dev" "OpenSSL;libssl-dev")
   endif()
 endforeach()
 
-# CBLAS: OpenBLAS by preference, because its thread count can be set (we thread over images instead).
+# CBLAS: prefer OpenBLAS, because its thread count can be set. psring uses threads over images instead.
 pkg_search_module(CBLAS QUIET IMPORTED_TARGET GLOBAL openblas blas-openblas cblas)
 if(NOT CBLAS_FOUND)
   message(FATAL_ERROR "A CBLAS (Debian: libopenblas-dev) is missing: ${PSRING_INSTALL_HINT}.")
@@ -68,12 +68,12 @@ set(CMAKE_REQUIRED_LIBRARIES PkgConfig::CBLAS)
 check_symbol_exists(openblas_set_num_threads cblas.h PSRING_CBLAS_SETS_THREADS)
 unset(CMAKE_REQUIRED_LIBRARIES)
 
-# CUDA is optional: without it `--device cuda` says so. Sanitizers do not go well with its run-time, so
-# AUTO leaves it out with them. NCCL: see nccl.cmake.
-set(PSRING_CUDA AUTO CACHE STRING "CUDA device: AUTO (where the toolkit is found), ON (required) or OFF")
+# CUDA is optional: without it `--device cuda` reports why. Its run-time does not work well with sanitizers, so AUTO
+# omits it there. NCCL: see nccl.cmake.
+set(PSRING_CUDA AUTO CACHE STRING "CUDA device: AUTO (if the toolkit is found), ON (required) or OFF")
 set_property(CACHE PSRING_CUDA PROPERTY STRINGS AUTO ON OFF)
 if(PSRING_CUDA STREQUAL "AUTO" AND PSRING_SANITIZE)
-  message(STATUS "CUDA: left out of builds with sanitizers")
+  message(STATUS "CUDA: omitted from builds with sanitizers")
 elseif(PSRING_CUDA)
   include(common/cmake/cuda.cmake)
 endif()

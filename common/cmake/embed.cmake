@@ -1,5 +1,5 @@
-# cmake -P: writes the C file OUT, in which the files FOLDER/*.{html,css,js} are arrays of bytes, each ended by a 0:
-# report_assets of experiments/report/report.h.
+# cmake -P: writes the C file OUT with report_assets of experiments/report/report.h. Each of FOLDER/*.{html,css,js}
+# becomes an array of bytes that ends with a 0.
 file(GLOB files "${FOLDER}/*.html" "${FOLDER}/*.css" "${FOLDER}/*.js")
 set(arrays "")
 set(list "")

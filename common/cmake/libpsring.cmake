@@ -1,14 +1,13 @@
-# libpsring: the collective operations for programs of others, behind one header (common/psring.h), and
-# what `cmake --install` puts in place. It is compiled by itself, not made of the program's libraries: as
-# position-independent code in which only psring_* is visible, of what it needs and no more (no CBLAS, no CUDA;
-# MPI only with PSRING_LIBRARY_MPI).
+# libpsring: the collective operations for other programs, behind one header (common/psring.h), and what `cmake
+# --install` installs. It is compiled separately from the program's libraries, as position-independent code in which
+# only psring_* is visible. It contains only what it needs (no CBLAS, no CUDA; MPI only with PSRING_LIBRARY_MPI).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS
      ${CMAKE_SOURCE_DIR}/common/net/*.c ${CMAKE_SOURCE_DIR}/common/library/*.c)
 file(GLOB ring_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ring/*.c)
-list(FILTER library_sources EXCLUDE REGEX "/net/watchdog[a-z_]*\\.c$") # of processes that psring has started
+list(FILTER library_sources EXCLUDE REGEX "/net/watchdog[a-z_]*\\.c$") # for processes that psring has started
 add_library(psring_shared SHARED
             ${library_sources}
             common/base/clock.c common/base/descriptors.c common/base/range.c common/base/status.c common/base/text.c common/base/thread.c
@@ -28,7 +27,7 @@ endif()
 target_include_directories(psring_shared INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/common>
                                                    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
-# Before 1.0 a new minor version may change anything.
+# Before 1.0 a new minor version may change everything.
 set(library_soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set_target_properties(psring_shared PROPERTIES
                       OUTPUT_NAME psring EXPORT_NAME psring C_VISIBILITY_PRESET hidden
@@ -39,11 +38,11 @@ file(STRINGS common/psring.h header_version REGEX "^#define PSRING_VERSION_(MAJO
 list(TRANSFORM header_version REPLACE "^.* " "")
 list(JOIN header_version "." header_version)
 if(NOT header_version VERSION_EQUAL PROJECT_VERSION)
-  message(FATAL_ERROR "common/psring.h says ${header_version}, CMakeLists.txt ${PROJECT_VERSION}: make them the same.")
+  message(FATAL_ERROR "common/psring.h has version ${header_version}, CMakeLists.txt ${PROJECT_VERSION}: make them equal.")
 endif()
 
 set(library_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/psring)
-file(RELATIVE_PATH library_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /) # wherever it is installed
+file(RELATIVE_PATH library_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /) # relative, for any prefix
 configure_file(common/cmake/psring.pc.in generated/psring.pc @ONLY)
 write_basic_package_version_file(generated/psring-config-version.cmake COMPATIBILITY SameMinorVersion)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME libpsring) # cmake --install BUILD --component libpsring
@@ -55,8 +54,8 @@ install(FILES ${CMAKE_BINARY_DIR}/generated/psring-config-version.cmake DESTINAT
 install(FILES ${CMAKE_BINARY_DIR}/generated/psring.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 unset(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME)
 
-# The same as one object for `bench --via-library`: psring stays one file that can be copied. All but psring_* is local in it, so
-# that it has its own copy of what the program has, too.
+# The same code as one object for `bench --via-library`, so that psring stays one file that can be copied. All symbols
+# except psring_* are local in it. It therefore has a second copy of the code that it shares with the program.
 if(PSRING_PROGRAM)
   set(library_object ${CMAKE_BINARY_DIR}/libpsring.o)
   add_custom_command(OUTPUT ${library_object}

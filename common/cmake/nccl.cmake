@@ -1,6 +1,6 @@
-# NCCL, for --backend nccl in builds with CUDA: PSRING_NCCL and the target PSRING::NCCL. Only its header is needed here.
-# ring/baselines/nccl_open.c opens the library at run time: the one that is found here, else another one. Both lie with
-# CUDA's toolkit, in the system, or in the folder of the Python package that PyTorch brings along (nvidia/nccl, whose
+# NCCL, for --backend nccl in builds with CUDA: sets PSRING_NCCL and the target PSRING::NCCL. Only its header is needed
+# here. ring/baselines/nccl_open.c opens the library at run time: the one that is found here, else another one. Both
+# come with CUDA's toolkit, with the system, or with the Python package that PyTorch installs (nvidia/nccl, whose
 # library has no name without a version).
 set(PSRING_NCCL OFF)
 set(PSRING_TOOLKIT_NCCL "")
@@ -21,7 +21,7 @@ if(PSRING_HAVE_CUDA)
                           INTERFACE_COMPILE_DEFINITIONS "PSRING_NCCL_PATH=\"${nccl_path}\""
                           INTERFACE_LINK_LIBRARIES "CUDA::cudart_static;${CMAKE_DL_LIBS}")
   else()
-    message(STATUS "NCCL is missing: --backend nccl will say so. Install NCCL (nccl.h, libnccl; "
+    message(STATUS "NCCL is missing: --backend nccl will report an error. Install NCCL (nccl.h, libnccl; "
                    "Python: nvidia-nccl-cu${CUDAToolkit_VERSION_MAJOR}) and configure again.")
   endif()
 endif()

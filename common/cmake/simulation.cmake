@@ -1,5 +1,5 @@
-# psring-simulate: the collectives, as they are, in SimGrid. Its files stand in place of those that
-# measure time, start threads and move messages (experiments/simulate/simulated_*.c).
+# psring-simulate: the unchanged collectives in SimGrid. Its files replace those that measure time, start threads and
+# move messages (experiments/simulate/simulated_*.c).
 find_path(SIMGRID_INCLUDE_DIR simgrid/actor.h)
 find_library(SIMGRID_LIBRARY simgrid)
 find_program(SIMGRID_SMPIRUN smpirun)
@@ -15,13 +15,13 @@ foreach(library IN ITEMS psring_base psring_net psring_experiments)
   target_link_libraries(${library} PUBLIC ${SIMGRID_LIBRARY})
 endforeach()
 
-# smpirun loads it as a library and calls its main in every rank.
+# smpirun loads this as a library and calls its main in every rank.
 add_library(psring-simulate MODULE experiments/simulate/simulate.c)
 set_target_properties(psring-simulate PROPERTIES PREFIX "" SUFFIX "")
 target_link_libraries(psring-simulate PRIVATE psring_experiments)
 target_compile_options(psring-simulate PRIVATE ${PSRING_WARNINGS})
 
-# What simulate.sh --cost-model reads a model.json by.
+# Reads a model.json for simulate.sh --cost-model.
 if(PSRING_PREDICT)
   add_executable(psring-links experiments/predict/links.c)
   target_link_libraries(psring-links PRIVATE psring_predict)
