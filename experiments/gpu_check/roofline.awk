@@ -4,7 +4,7 @@
 #   awk -v flops_per_s=67e12 -v bytes_per_s=4.8e12 -v kernels=27 -v gap_us=1 -f roofline.awk compute.csv
 #
 # A layer's pass takes at least FLOPs / flops_per_s and at least bytes / bytes_per_s: the larger counts, and is
-# marked f or b. Between two kernels lies gap_us; common/device/measured.md has their number. With -v step_us=T the
+# marked f or b. Between two kernels lies gap_us; common/device/measured.csv has their number. With -v step_us=T the
 # measured time of a whole step is held against that. The layers' own measured times are shown where the file's are of
 # a GPU: they include a wait of the host for every pass. -v brief=1 prints nothing but the last line.
 

@@ -123,7 +123,7 @@ estimate()
     local rate count
     rate=$(rate_of psring default "$1" 2>/dev/null)
     count=$(sed -n 's/^kernels a step: //p' "$out/kernels.txt" 2>/dev/null)
-    [[ $count ]] || count=$(awk -F' *[|] *' '$2 == "step" { print $7 }' common/device/measured.md)
+    [[ $count ]] || count=$(awk -F, '$1 == "step" { print $6 }' common/device/measured.csv)
     awk -v flops_per_s="$2" -v bytes_per_s="$bandwidth" -v kernels="$count" -v gap_us=1 -v brief="${3:-0}" \
         -v step_us="$(awk -v r="${rate:-0}" 'BEGIN { print (r > 0 ? 128e6 / r : 0) }')" \
         -f experiments/gpu_check/roofline.awk "$out/compute.csv"

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# test_counts.sh: what a step asks of the CUDA device is what common/device/measured.md
+# test_counts.sh: what a step asks of the CUDA device is what common/device/measured.csv
 # says: no part has more launches than before, and the step moves no more bytes.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
-table=$root/common/device/measured.md
+table=$root/common/device/measured.csv
 
 "$root/tests/emulation/count_step.sh" "$psring" "$make_dataset" >"$folder/counted" 2>"$folder/log" || fail "nothing was counted:"
 # Part; launches, MB read, written, MFLOP: before, then now.
-awk -F' *[|] *' 'NF == 11 && $3 ~ /^[0-9]+$/' "$table" >"$folder/rows"
+awk -F, 'NF == 9 && $2 ~ /^[0-9]+$/' "$table" >"$folder/rows"
 awk -F' *[|] *' 'NF == 7 && $3 ~ /^[0-9]+$/ { print $2, $3, $4, $5, $6 }' "$folder/counted" >"$folder/now"
-awk -F' *[|] *' '{ print $2, $7, $8, $9, $10 }' "$folder/rows" >"$folder/said"
+awk -F, '{ print $1, $6, $7, $8, $9 }' "$folder/rows" >"$folder/said"
 [[ -s $folder/rows ]] || fail "no row in $table"
 diff "$folder/said" "$folder/now" >"$folder/log" || fail "$table says (<) other than is counted (>):"
 grep 'loads: ' "$folder/counted" | while read -r line; do
@@ -18,9 +18,9 @@ grep 'loads: ' "$folder/counted" | while read -r line; do
 done
 # What can be worked out by hand: SGD with momentum reads three arrays of 1,199,882 floats and writes two.
 grep -qx 'optimizer 1 14.40 9.60 0.0' "$folder/now" || fail "the counter miscounts SGD:" "$(grep optimizer "$folder/now")"
-awk -F' *[|] *' '
-    $7 > $3 || $10 > $6 { print "more than before: " $0; bad = 1 }
-    $2 == "step" { steps++ }
-    $2 == "step" && ($8 > $4 || $9 > $5) { print "more bytes than before: " $0; bad = 1 }
+awk -F, '
+    $6 > $2 || $9 > $5 { print "more than before: " $0; bad = 1 }
+    $1 == "step" { steps++ }
+    $1 == "step" && ($7 > $3 || $8 > $4) { print "more bytes than before: " $0; bad = 1 }
     END { exit bad || steps != 1 }' "$folder/rows" >"$folder/log" || fail "in $table:"
 echo "test_counts: $(wc -l <"$folder/rows") rows"
