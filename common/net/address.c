@@ -177,7 +177,7 @@ bool address_parse(const char *text, char *host, size_t size, int *port)
     return true;
 }
 
-/* A name's link-local addresses are left out: they serve on one host only. */
+/* A name's link-local addresses are skipped: they work on one host only. */
 static bool is_offered(const struct addrinfo *one, const char *host)
 {
     union address address;
@@ -282,7 +282,7 @@ bool subnet_has(const struct subnet *subnet, const union address *address)
            (rest == 0 || (at[whole] ^ subnet->network[whole]) >> (8 - rest) == 0);
 }
 
-/* The address of an interface that is up and running; false: it is none, or of another family. */
+/* The address of an interface that is up and running. False: it has none of that family. */
 static bool address_of_entry(const struct ifaddrs *entry, bool ipv6, union address *address)
 {
     int family = ipv6 ? AF_INET6 : AF_INET;
@@ -294,7 +294,8 @@ static bool address_of_entry(const struct ifaddrs *entry, bool ipv6, union addre
     return true;
 }
 
-/* Whether `wanted` (NULL: nothing is) means it. A link-local address serves where it is named. */
+/* Whether `wanted` (NULL: any but loopback) selects this entry. A link-local address needs its
+ * network named. */
 static bool matches(const struct ifaddrs *entry, const union address *address,
                     const struct subnet *wanted)
 {
@@ -328,13 +329,13 @@ static void log_no_address(const struct ifaddrs *list, const char *text,
         }
     }
     if (!text)
-        snprintf(what, sizeof what, "no address but loopback's");
+        snprintf(what, sizeof what, "only loopback addresses");
     else if (wanted->interface[0])
         snprintf(what, sizeof what, "no interface %s with an address", text);
     else
         snprintf(what, sizeof what, "no %s address in %s", wanted->ipv6 ? "IPv6" : "IPv4", text);
-    log_error("%s on this host (it has:%s); name an interface or a network that every host has an "
-              "address in with --subnet",
+    log_error("%s on this host (it has:%s); set --subnet to an interface or a network in which "
+              "every host has an address",
               what, seen);
 }
 

@@ -15,7 +15,7 @@
 #include "common/base/util.h"
 #include "common/net/host.h"
 
-enum { LOOK_MS = 200 /* between two questions whether to wait on */, ACCEPT_AGAIN_MS = 10 };
+enum { LOOK_MS = 200 /* between two checks whether to continue waiting */, ACCEPT_AGAIN_MS = 10 };
 
 _Static_assert(sizeof(struct hello) == 144, "it travels as it lies in memory");
 
@@ -65,7 +65,7 @@ static int fail(int *out)
     return error;
 }
 
-/* Small messages go at once: they are what ranks wait for. */
+/* Sends small messages at once, because ranks wait for them. */
 static void send_at_once(int socket)
 {
     int on = 1;
@@ -78,9 +78,9 @@ int stream_listen(const union address *address, int *out)
     *out = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (*out < 0)
         return errno;
-    /* The connections of a run that has just ended do not hold its port. */
+    /* Connections of a run that has just ended do not block its port. */
     setsockopt(*out, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (address->any.sa_family == AF_INET6) /* all addresses are those of IPv4, too */
+    if (address->any.sa_family == AF_INET6) /* "all addresses" includes IPv4 */
         setsockopt(*out, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     if (bind(*out, &address->any, address_bytes(address)) != 0 || listen(*out, SOMAXCONN) != 0)
         return fail(out);
@@ -98,8 +98,8 @@ int stream_accept(int listening, int *out)
     return 0;
 }
 
-/* A socket that connects to a port of its own machine can get that very port where no process
- * listens. It is then connected to itself. */
+/* A socket that connects to a port of its own machine where no process listens may be given that
+ * same port. It is then connected to itself. */
 static bool is_own(int socket)
 {
     union address here, there;
@@ -178,7 +178,7 @@ enum control_read control_read(int socket, void *message, size_t room, size_t *h
 {
     const struct control_head *head = message;
     if (*have >= sizeof *head && *have == sizeof *head + head->bytes)
-        *have = 0; /* it was the caller's until now */
+        *have = 0; /* the caller has used the last message */
     for (;;) {
         size_t whole = *have < CONTROL_SAME_BYTES ? CONTROL_SAME_BYTES : sizeof *head;
         if (*have >= CONTROL_SAME_BYTES && head->magic != CONTROL_MAGIC)
@@ -230,7 +230,7 @@ int control_send(int socket, void *message, size_t size, const void *data, size_
 {
     struct control_head *head = message;
     struct iovec parts[2] = {{message, size},
-                             {without_const(data), more}}; /* which it only reads */
+                             {without_const(data), more}}; /* sendmsg(2) only reads it */
     struct msghdr both = {.msg_iov = parts, .msg_iovlen = 2};
     head->magic = CONTROL_MAGIC;
     head->protocol = CONTROL_PROTOCOL;
@@ -286,7 +286,7 @@ void listener_close(struct listener *listener)
     listener->polls = NULL;
 }
 
-/* -------- connections that have not introduced themselves ------------------------------------- */
+/* -------- connections without a hello --------------------------------------------------------- */
 
 static void forget(struct listener *listener, int index)
 {
@@ -304,7 +304,7 @@ static void drop(struct listener *listener, int index, const char *why)
     forget(listener, index);
 }
 
-/* The connection still waits, so poll(2) would report it again at once. */
+/* The connection is still pending, so poll(2) would report it again at once. */
 static void put_off(struct listener *listener, int error)
 {
     if (!listener->warned_of_accept)
@@ -313,7 +313,7 @@ static void put_off(struct listener *listener, int error)
     clock_sleep_until_ns(clock_now_ns() + ACCEPT_AGAIN_MS * NS_PER_MS);
 }
 
-/* When the next connection may be accepted: at once, or when the oldest one has had its time. */
+/* When the next connection may be accepted: at once, or after the oldest one has had its time. */
 static int64_t accepts_at_ns(const struct listener *listener)
 {
     if (listener->pending_count < HELLO_PENDING)
@@ -330,7 +330,7 @@ static void accept_all(struct listener *listener)
         if (error != 0)
             return;
         if (listener->pending_count == HELLO_PENDING)
-            drop(listener, 0, "said nothing while many others came");
+            drop(listener, 0, "sent nothing while many others arrived");
         listener->pending[listener->pending_count++] = (struct pending){
             .socket = socket, .until_ns = clock_now_ns() + HELLO_WAIT_MS * NS_PER_MS};
     }
@@ -345,7 +345,7 @@ static void make_printable(char *text, size_t size)
     }
 }
 
-/* Looks at those that poll(2) has found something on; true once one has introduced itself. */
+/* Checks the connections that poll(2) has reported. True: one has sent its hello. */
 static bool find_hello(struct listener *listener, struct hello *hello, int *socket)
 {
     /* From the last to the first: dropping one moves those after it. */
@@ -367,7 +367,7 @@ static bool find_hello(struct listener *listener, struct hello *hello, int *sock
         if (got == CONTROL_CLOSED)
             drop(listener, i, "closed before it introduced itself");
         else if (got != CONTROL_NOTHING)
-            drop(listener, i, "is none of psring's");
+            drop(listener, i, "does not belong to psring");
         else if (clock_now_ns() >= pending->until_ns)
             drop(listener, i, "did not introduce itself in time");
     }
@@ -485,7 +485,7 @@ int listener_join(const union address *address, uint64_t run_id, int rank, int64
 
 int control_search(const struct control_search *search, const char **unknown)
 {
-    enum { FIRST_PAUSE_MS = 10, TURN_MS = 3000 /* of several addresses, for one */ };
+    enum { FIRST_PAUSE_MS = 10, TURN_MS = 3000 /* the limit for one of several addresses */ };
     int64_t deadline_ns = stream_deadline_ns(search->timeout_ms), pause_ms = FIRST_PAUSE_MS;
     for (int turn = 0;;) {
         union address address;
@@ -507,7 +507,7 @@ int control_search(const struct control_search *search, const char **unknown)
         if (deadline_ns > 0 && clock_now_ns() + pause_ms * NS_PER_MS >= deadline_ns)
             return error;
         if (known && turn % addresses != 0)
-            continue; /* at once, so that all come by the first address that works */
+            continue; /* at once, so that all ranks use the first address that works */
         clock_sleep_until_ns(clock_now_ns() + pause_ms * NS_PER_MS);
         pause_ms = pause_ms * 2 < LOOK_MS ? pause_ms * 2 : LOOK_MS;
     }

@@ -1,12 +1,14 @@
 /*
- * Control connections: how ranks meet, make collective calls and watch each other, and how members
- * join an elastic job. They are plain TCP connections, and every wait on them has a time-out. Every
- * message begins with a control_head, and the first one is a hello. Anyone can connect to a port. A
- * process that sends another first message, or none, is dropped and delays no rank.
+ * Control connections. Ranks use them to meet, to make collective calls and to watch each other;
+ * members use them to join an elastic job. They are plain TCP connections, and every wait on them
+ * has a time-out. Every message begins with a control_head, and the first message is a hello.
+ * Anyone can connect to a port. A process that sends another first message, or none, is dropped and
+ * delays no rank.
  *
  * Functions return 0 or an errno value and log nothing, because the caller knows the other end.
- * ETIMEDOUT: nothing moved for the time-out. ECONNRESET: the other end has closed. ECANCELED: the
- * caller's `cancelled` said so.
+ * - ETIMEDOUT: nothing moved during the time-out.
+ * - ECONNRESET: the other end has closed.
+ * - ECANCELED: the caller's `cancelled` returned true.
  */
 #ifndef PSRING_COMMON_NET_CONTROL_H
 #define PSRING_COMMON_NET_CONTROL_H
@@ -20,23 +22,23 @@
 
 /* -------- connections ------------------------------------------------------------------------- */
 
-/* Opens a socket that listens at `address`; port 0: one of the system's choice. */
+/* Opens a socket that listens at `address`; port 0: the system chooses one. */
 int stream_listen(const union address *address, int *out);
 
-/* Takes the next connection of a listening socket; EAGAIN: there is none now. */
+/* Takes the next connection of a listening socket. EAGAIN: none is waiting. */
 int stream_accept(int listening, int *out);
 
 /* Connects; ETIMEDOUT after `timeout_ms`. */
 int stream_connect(const union address *address, int64_t timeout_ms, int *out);
 
 /*
- * Sends (or receives) all of `bytes` bytes. The time-out (0: none) counts from the call, and again
- * from each part that has moved. The call does not wait if all can move at once.
+ * Sends (or receives) all of `bytes` bytes. The time-out (0: none) counts from the call, and starts
+ * again whenever a part has moved. The call does not wait if all bytes can move at once.
  */
 int stream_send(int socket, const void *data, size_t bytes, int64_t timeout_ms);
 int stream_receive(int socket, void *data, size_t bytes, int64_t timeout_ms);
 
-/* Asked now and then by a function that waits, which ends once it returns true. NULL: never. */
+/* A waiting function calls it now and then, and ends once it returns true. NULL: never. */
 typedef bool cancelled_call(void *context);
 
 /* Waits until poll(2) finds `events`, or until deadline_ns (clock_now_ns; 0: none). */
@@ -44,67 +46,68 @@ int stream_wait(int socket, short events, int64_t deadline_ns, cancelled_call *c
                 void *context);
 
 /* Closes *socket if it is open (>= 0) and sets it to -1. The other end gets the end of the stream
- * even if a child of fork() has the socket open. Unread data is read first, because otherwise the
- * system may discard what was sent last. */
+ * even if a child of fork() has the socket open. Unread data is read first: otherwise the system
+ * may discard the bytes that were sent last. */
 void stream_close(int *socket);
 
 /* Milliseconds for poll(2) until `deadline_ns` (clock_now_ns; 0: none). */
 int stream_poll_ms(int64_t deadline_ns);
 
-/* The time `timeout_ms` from now; 0: none, from none. */
+/* The time `timeout_ms` from now. 0 (no time-out) gives 0 (no deadline). */
 int64_t stream_deadline_ns(int64_t timeout_ms);
 
 /* -------- messages ---------------------------------------------------------------------------- */
 
-/* In the byte order of the machine: one of another order finds a foreign magic. */
+/* In the byte order of the machine: a machine of another order finds a foreign magic. */
 #define CONTROL_MAGIC UINT64_C(0x6f6c6c6548525350) /* "PSRHello" */
 
 enum {
     CONTROL_PROTOCOL = 2,
-    CONTROL_SAME_BYTES = 16, /* magic to value: alike in all versions of the protocol */
+    CONTROL_SAME_BYTES = 16, /* magic to value: the same in all versions of the protocol */
 };
 
-/* The types of all messages are unlike each other, so that none is taken for another user's. */
+/* The types of all messages differ, so that no user takes a message of another user for its own. */
 enum control_type {
     CONTROL_HELLO = 1,    /* struct hello */
     CONTROL_ANSWER,       /* to a hello: rendezvous.h, reach.c */
-    CONTROL_WORLD = 16,   /* and on: world_rendezvous.c */
-    CONTROL_WATCH = 32,   /* and on: watchdog_impl.h */
-    CONTROL_MEMBERS = 64, /* and on: experiments/elastic/member.h */
+    CONTROL_WORLD = 16,   /* and greater: world_rendezvous.c */
+    CONTROL_WATCH = 32,   /* and greater: watchdog_impl.h */
+    CONTROL_MEMBERS = 64, /* and greater: experiments/elastic/member.h */
 };
 
-/* Every message begins with it. A message is a struct as it lies in memory, and a text or data. */
+/* The beginning of every message. A message is a struct as it lies in memory, followed by a text or
+ * data. */
 struct control_head {
     uint64_t magic;
     uint32_t protocol;
     int32_t value; /* by type: a rank, a status, an exit code */
     uint32_t type;
-    uint32_t group; /* by type: the group of ranks or the generation of members that it is about */
-    uint64_t bytes; /* that follow this head */
+    uint32_t group; /* by type: the group of ranks or the generation of members */
+    uint64_t bytes; /* after this head */
 };
 
 enum control_read {
-    CONTROL_NOTHING, /* more is to come */
-    CONTROL_MESSAGE, /* until the next call */
+    CONTROL_NOTHING, /* the message is not complete yet */
+    CONTROL_MESSAGE, /* complete; valid until the next call */
     CONTROL_OTHER,   /* of another version of the protocol: only magic to value are known */
-    CONTROL_FOREIGN, /* what has come is no message, or one that is too long */
+    CONTROL_FOREIGN, /* the bytes are no message, or the message is too long */
     CONTROL_CLOSED,
 };
 
-/* Reads what has come of a message, without waiting. `message` has room for `room` bytes, and
- * *have of them have come; 0 at first. */
+/* Reads the part of a message that has arrived, without waiting. `message` has room for `room`
+ * bytes. *have is the number that has arrived; set it to 0 first. */
 enum control_read control_read(int socket, void *message, size_t room, size_t *have);
 
-/* The same, waiting; `timeout_ms` counts from the call. EPROTO stands for CONTROL_FOREIGN, and
+/* The same, but waits; `timeout_ms` counts from the call. EPROTO stands for CONTROL_FOREIGN, and
  * EPROTONOSUPPORT for CONTROL_OTHER. */
 int control_receive(int socket, void *message, size_t room, int64_t timeout_ms,
                     cancelled_call *cancelled, void *context);
 
 /*
- * Sends a message of `size` bytes, and `more` bytes of `data`: in one packet where they fit. Fills
- * in magic, protocol and bytes. The time-out is as of stream_send. Below 0 the call does not wait:
+ * Sends a message of `size` bytes and `more` bytes of `data`, in one packet if they fit. Fills in
+ * magic, protocol and bytes. The time-out works as in stream_send. Below 0 the call does not wait:
  * EAGAIN if nothing can leave now, ETIMEDOUT if a part has left. After any other error a part may
- * have left, too, and no message can follow it.
+ * have left, too. No message can follow a part.
  */
 int control_send(int socket, void *message, size_t size, const void *data, size_t more,
                  int64_t timeout_ms);
@@ -112,9 +115,9 @@ int control_send(int socket, void *message, size_t size, const void *data, size_
 /* -------- introductions ----------------------------------------------------------------------- */
 
 enum {
-    HELLO_WAIT_MS = 5000,  /* a connection that has not introduced itself by then is dropped */
-    HELLO_PENDING = 64,    /* connections that have not yet; the next ones wait to be accepted */
-    HELLO_YOUNG_MS = 1000, /* then the oldest is dropped for the next one */
+    HELLO_WAIT_MS = 5000,  /* a connection without a hello by then is dropped */
+    HELLO_PENDING = 64,    /* connections without a hello; further ones wait to be accepted */
+    HELLO_YOUNG_MS = 1000, /* after it the oldest is dropped for the next one */
 };
 
 /* The first message on a connection; its value is the rank. */
@@ -122,7 +125,7 @@ struct hello {
     struct control_head head;
     int32_t world_size;
     uint32_t unused;
-    uint64_t run_id; /* at the rendezvous, where there is none yet, the token */
+    uint64_t run_id; /* at the rendezvous, before a run id exists, the token */
     char version[32];
     char host[64];
 };
@@ -130,7 +133,7 @@ struct hello {
 /* With this build's version and this host's name. */
 struct hello hello_from(int rank, int world_size, uint64_t run_id);
 
-/* Whether it is one of rank 0 to world_size - 1 of that run. */
+/* Whether it comes from one of the ranks 0 to world_size - 1 of that run. */
 bool hello_is_of(const struct hello *hello, uint64_t run_id, int world_size);
 
 struct pending {
@@ -142,22 +145,23 @@ struct pending {
 
 struct listener {
     int socket;
-    union address address; /* that it listens at */
-    bool warned;           /* of a connection that was dropped */
-    bool warned_of_accept; /* that one cannot be accepted: no descriptor is left, say */
+    union address address; /* at which it listens */
+    bool warned;           /* a dropped connection has been warned of */
+    bool warned_of_accept; /* a failed accept has been warned of: for example no descriptor is
+                            * left */
     int pending_count;
     struct pending pending[HELLO_PENDING]; /* oldest first */
     size_t watched_max;
-    size_t next;               /* watched connection to look at first: none keeps others waiting */
+    size_t next;               /* the watched connection to check first: no connection starves */
     struct pollfd *polls;      /* 1 + HELLO_PENDING + watched_max */
-    cancelled_call *cancelled; /* the caller sets them after listener_open */
+    cancelled_call *cancelled; /* the caller sets these two after listener_open */
     void *context;
 };
 
-enum { LISTENER_AWAITED = -2 }; /* in place of a socket; -1: no connection is awaited */
+enum { LISTENER_AWAITED = -2 }; /* instead of a socket; -1: no connection is awaited */
 
 enum listener_event {
-    LISTENER_HELLO,   /* a process has introduced itself */
+    LISTENER_HELLO,   /* a process has sent its hello */
     LISTENER_WATCHED, /* a watched connection has closed, or has something to read */
     LISTENER_TIMEOUT,
     LISTENER_CANCELLED,
@@ -165,26 +169,27 @@ enum listener_event {
 
 /* Listens at `address`; port 0: any. `watched_max`: see listener_wait. */
 int listener_open(struct listener *listener, const union address *address, size_t watched_max);
-/* The same of a socket that listens already; taken, also on an error. */
+/* The same with a socket that listens already. Takes the socket, also on an error. */
 int listener_adopt(struct listener *listener, int socket, size_t watched_max);
 void listener_close(struct listener *listener);
 
 /*
- * Waits for the first of these:
- *   - A connection has said hello. *socket and *hello are then the caller's. The strings in *hello
- *     are terminated and printable. Of another protocol only the head up to `value` is known.
- *   - Something happens on one of the `count` watched connections: *which. Those below 0 are
+ * Waits for the first of these events: - A connection has sent its hello. *socket and *hello then
+ * belong to the caller. The strings in
+ *     *hello are terminated and printable. After a hello of another protocol version only the head
+ *     up to `value` is known.
+ * - One of the `count` watched connections has data or has closed: *which. Those below 0 are
  *     skipped.
- *   - The time is deadline_ns, by clock_now_ns. 0: no deadline.
+ * - The time reaches deadline_ns, by clock_now_ns. 0: no deadline.
  */
 enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns,
                                   const int *watched, size_t count, struct hello *hello,
                                   int *socket, size_t *which);
 
 /*
- * Lets in ranks of a run: each whose sockets[rank] is LISTENER_AWAITED gets its connection there,
- * until all have it or `timeout_ms` (0: none) is over. Other processes that say hello are dropped.
- * Returns the first rank that has not come; -1: all have.
+ * Lets in ranks of a run. Each rank whose sockets[rank] is LISTENER_AWAITED gets its connection
+ * there, until all have one or `timeout_ms` (0: none) is over. Other processes that say hello are
+ * dropped. Returns the first rank that is missing; -1: none is.
  */
 int listener_let_in(struct listener *listener, uint64_t run_id, int64_t timeout_ms, int *sockets,
                     int world_size);
@@ -194,20 +199,21 @@ int listener_let_in(struct listener *listener, uint64_t run_id, int64_t timeout_
 int listener_join(const union address *address, uint64_t run_id, int rank, int64_t timeout_ms,
                   int *socket);
 
-/* How to reach a process that may not have been started yet. */
+/* How to reach a process that may not run yet. */
 struct control_search {
     const char *host; /* a name or an address; borrowed */
     int port;
     int64_t timeout_ms; /* 0: none */
     cancelled_call *cancelled;
-    void *context; /* of cancelled */
+    void *context; /* for `cancelled` */
     /* Tries one address, for connect_ms (0: no limit) to connect. 0 or an errno value. */
     int (*attempt)(void *self, const union address *address, int64_t connect_ms);
     void *self;
 };
 
-/* Attempts one address of the host after the other, again and again. Returns 0, ECANCELED, or what
- * the last attempt met when the time was over; *unknown: why the name is unknown here, or NULL. */
+/* Attempts one address of the host after the other, repeatedly. Returns 0, ECANCELED, or the error
+ * of the last attempt when the time is over. Sets *unknown to the reason why the name is unknown
+ * here, or NULL. */
 int control_search(const struct control_search *search, const char **unknown);
 
 #endif

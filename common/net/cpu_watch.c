@@ -20,8 +20,8 @@ bool cpu_share_watches(const struct world *world)
     return world->sharing_cpus == world->size ? world->rank == 0 : world->local_rank == 0;
 }
 
-/* The first line is "cpu user nice system idle iowait irq softirq steal guest guest_nice", where
- * user and nice hold the guests' time already. Kernels of old end earlier. */
+/* The first line is "cpu user nice system idle iowait irq softirq steal guest guest_nice". user and
+ * nice contain the guests' time. Old kernels print fewer fields. */
 bool cpu_ticks_parse(const char *text, struct cpu_ticks *ticks)
 {
     uint64_t user, nice, system, idle, iowait = 0, irq = 0, softirq = 0, steal = 0;
@@ -29,7 +29,7 @@ bool cpu_ticks_parse(const char *text, struct cpu_ticks *ticks)
                        "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
                        " %" SCNu64 " %" SCNu64,
                        &user, &nice, &system, &idle, &iowait, &irq, &softirq, &steal);
-    if (found < 4 || strncmp(text, "cpu ", 4) != 0) /* "cpu0" is one of them */
+    if (found < 4 || strncmp(text, "cpu ", 4) != 0) /* "cpu0" is one CPU only */
         return false;
     ticks->processes = user + nice + system + steal;
     ticks->busy = ticks->processes + irq + softirq;
@@ -59,7 +59,7 @@ void cpu_watch_stop(struct cpu_watch *watch)
     if (!watch->running || !read_ticks(&now))
         return;
     watch->running = false;
-    /* Counters of a CPU that goes to sleep have been seen to step back. */
+    /* Counters of a CPU that goes to sleep sometimes step back. */
     if (now.total < watch->start.total || now.busy < watch->start.busy)
         return;
     watch->passed.busy += now.busy - watch->start.busy;
@@ -90,8 +90,8 @@ static int64_t read_ns(clockid_t clock)
     return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-/* The process's clock is read first here and last at the end: what passes between two readings is
- * counted rather than taken away, so that no sum is below zero. */
+/* The process's clock is read first here and last at the end. Time between two readings is thus
+ * added rather than subtracted, and no sum is below zero. */
 void cpu_time_start(struct cpu_time *cpu)
 {
     int64_t process_ns = read_ns(CLOCK_PROCESS_CPUTIME_ID);

@@ -42,7 +42,7 @@ struct host_identity host_identify(const char *name)
         fclose(file);
     }
     struct host_identity identity = host_identity_of(name, boot_id);
-    /* Two network namespaces of one name are two hosts: no loopback leads from one to the other. */
+    /* Two network namespaces with one name are two hosts: loopback does not connect them. */
     char network[64] = "";
     if (readlink("/proc/self/ns/net", network, sizeof network - 1) > 0)
         identity.host = hash_text(identity.host, network);
@@ -93,7 +93,7 @@ int launcher_mpi_rank(void)
     return rank ? (int)strtol(rank, NULL, 10) : -1;
 }
 
-/* A variable that holds a whole number from `least` to `most`. */
+/* Reads a variable that holds a whole number from `least` to `most`. */
 static enum status read_number(const char *name, long least, long most, long *number)
 {
     const char *text = launcher_variable(name);
@@ -176,7 +176,7 @@ static int compare_cpus(const void *left, const void *right)
                                     : a->cpu - b->cpu;
 }
 
-/* Numbers the entries of the sorted list by core, from 0 on, or each by itself. Returns how many
+/* Numbers the entries of the sorted list from 0, by core or (`each`) one by one. Returns how many
  * numbers there are. */
 static int number_cores(const struct pin_cpu *list, int cpus, bool each, int *number)
 {
@@ -232,7 +232,7 @@ void pin_list_own(char text[PIN_LIST_BYTES])
     pin_list(&own.cpus, text);
 }
 
-/* What the kernel says of a processor; `otherwise` where it says nothing. */
+/* Reads a property of a processor from the kernel; `otherwise` if the kernel has none. */
 static int read_topology(int cpu, const char *what, int otherwise)
 {
     char path[96];
@@ -258,7 +258,7 @@ static int read_cpus(const cpu_set_t *cpus, struct pin_cpu *list)
     return count;
 }
 
-/* All threads that the process has: a library's may have been started before main. */
+/* Binds all threads of the process: a library may have started some before main. */
 static enum status bind_threads(const cpu_set_t *cpus)
 {
     enum status status = STATUS_OK;
@@ -278,7 +278,7 @@ static enum status bind_threads(const cpu_set_t *cpus)
     return status;
 }
 
-/* Whether every rank can have a part; all ranks find the same, and rank 0 says what is wrong. */
+/* Whether every rank can have a part. All ranks get the same result, and rank 0 logs the error. */
 static enum status check_shares(const struct world *world, const struct host_identity *all)
 {
     for (int rank = 0; rank < world->size; rank++) {

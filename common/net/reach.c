@@ -1,7 +1,7 @@
 /*
- * The address by which other ranks reach a rank. A host has several (docker0 has 172.17.0.1 on
- * every host), and only a connection shows which of them works. After a rendezvous each rank has a
- * connection to rank 0. Under MPI the first rank of each host makes one: rank 0 offers all its
+ * Finds the address by which other ranks reach a rank. A host has several (docker0 has 172.17.0.1
+ * on every host), and only a connection shows which of them works. After a rendezvous each rank has
+ * a connection to rank 0. Under MPI the first rank of each host makes one: rank 0 offers all its
  * addresses, and the first address that leads to rank 0 counts.
  */
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 /* -------- by the connections of a rendezvous -------------------------------------------------- */
 
-/* Rank 0: where other hosts have reached it; loopback if only its own host has. */
+/* Rank 0: the address at which other hosts reached it; loopback if only its own host did. */
 static union address reached_at(const struct world *world)
 {
     union address found = address_loopback(), own;
@@ -59,7 +59,7 @@ struct offer {
     union address at[OFFERS_MOST]; /* with the port */
 };
 
-/* Rank 0: one rank of every other host comes. */
+/* Rank 0: awaits one rank of every other host. */
 static enum status answer_all(struct world *world, struct listener *listener)
 {
     int left = 0, missing = 0;
@@ -99,7 +99,7 @@ static enum status answer_all(struct world *world, struct listener *listener)
                 missing, world->hosts[missing], world->host, (double)world->timeout_ms / 1000);
 }
 
-/* One attempt: true if rank 0 is there, which `world->address` then can reach. */
+/* One attempt. True: it reached rank 0; `world->address` is this rank's end of the connection. */
 static bool try_one(struct world *world, const union address *address, int64_t timeout_ms)
 {
     uint64_t answer = 0;
@@ -113,7 +113,7 @@ static bool try_one(struct world *world, const union address *address, int64_t t
     return found;
 }
 
-/* The first rank of another host: tries longer in every round. */
+/* The first rank of another host: each round waits longer than the one before. */
 static enum status try_all(struct world *world, const struct offer *offer)
 {
     char tried[512] = "", text[ADDRESS_TEXT_BYTES];
@@ -192,7 +192,7 @@ static enum status socket_failed(const char *what, const union address *address,
                                    "let connections between the hosts through?"));
 }
 
-/* The root: lets in those that it awaits. */
+/* The root: lets in the ranks that it awaits. */
 static enum status let_in_all(struct world *world, struct listener *listener, int *sockets)
 {
     int missing = world_let_in(world, listener, sockets, world->size);
@@ -222,7 +222,7 @@ enum status world_connect_to_root(struct world *world, int root, const union add
         snprintf(what, sizeof what, "rank %d cannot listen for the other ranks on", world->rank);
         status = socket_failed(what, at, error);
     }
-    /* Port 0: it does not listen, and has logged why if it should. */
+    /* Port 0: the rank does not listen. If it should, it has logged the reason. */
     enum status told = world_gather(world, NULL, &listener.address, sizeof listener.address, all);
     TRY(status);
     TRY(told);

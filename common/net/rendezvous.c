@@ -1,5 +1,5 @@
-/* How ranks meet: first the part of all ranks but 0, which find rank 0 and are told to begin; then
- * rank 0's. */
+/* How ranks meet. The first part is for all ranks but 0: they find rank 0 and wait for its answer.
+ * The second part is rank 0's. */
 #include "common/net/rendezvous.h"
 
 #include <errno.h>
@@ -21,10 +21,11 @@ enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous)
             "address, e.g. tcp://10.0.0.1:29500 or tcp://[fd00::1]:29500",
             text);
     if (rendezvous->port == 0)
-        return FAIL(STATUS_USAGE,
-                    "--rendezvous %s: the other ranks could not know which port the system would "
-                    "choose for 0; name one from 1 to 65535 that is free on HOST",
-                    text);
+        return FAIL(
+            STATUS_USAGE,
+            "--rendezvous %s: port 0 lets the system choose a port that the other ranks cannot "
+            "know; name one from 1 to 65535 that is free on HOST",
+            text);
     return STATUS_OK;
 }
 
@@ -36,8 +37,8 @@ struct visit {
     struct rendezvous_answer answer;
 };
 
-/* Connects, says hello and waits for the answer. 0 (then the socket and the answer are there) or an
- * errno value. EPROTO: psring does not listen there. ENOMSG: no answer has come. */
+/* Connects, says hello and waits for the answer. Returns 0 (then the socket and the answer are set)
+ * or an errno value. EPROTO: psring does not listen there. ENOMSG: no answer has arrived. */
 static int ask(void *self, const union address *address, int64_t connect_ms)
 {
     struct visit *visit = self;
@@ -59,7 +60,7 @@ static int ask(void *self, const union address *address, int64_t connect_ms)
     return connected && error == ETIMEDOUT ? ENOMSG : error;
 }
 
-/* Nobody has answered: says what the last attempt met. */
+/* No rank 0 has answered: logs the result of the last attempt. */
 static enum status nobody_there(const struct rendezvous *rendezvous, int error, const char *unknown)
 {
     char met[160], place[RENDEZVOUS_HOST_BYTES + 16];
@@ -67,14 +68,14 @@ static enum status nobody_there(const struct rendezvous *rendezvous, int error, 
     if (unknown)
         snprintf(met, sizeof met, "the host's name is unknown here (%s)", unknown);
     else if (error == ECONNRESET)
-        snprintf(met, sizeof met, "what listens there closes the connection");
+        snprintf(met, sizeof met, "the program there closes the connection");
     else if (error == EPROTO)
-        snprintf(met, sizeof met, "what listens there is not psring");
+        snprintf(met, sizeof met, "the program there is not psring");
     else if (error == EPROTONOSUPPORT)
         snprintf(met, sizeof met,
-                 "what listens there is another version of psring, and all ranks need one build");
+                 "the program there is another version of psring, but all ranks need one build");
     else if (error == ENOMSG)
-        snprintf(met, sizeof met, "what listens there does not answer");
+        snprintf(met, sizeof met, "the program there does not answer");
     else if (error == EMFILE || error == ENFILE)
         snprintf(met, sizeof met, "%s: %s", strerror(error), descriptors_advice(error, ""));
     else
@@ -87,12 +88,12 @@ static enum status nobody_there(const struct rendezvous *rendezvous, int error, 
                 (double)rendezvous->options->startup_timeout_ms / 1000, met);
 }
 
-/* Ranks are started in any order: tries until rank 0 listens. */
+/* Ranks are started in any order, so this rank tries until rank 0 listens. */
 static enum status join(const struct rendezvous *r, int *socket)
 {
     enum { GRACE_MS = 5000 };
     const char *unknown;
-    /* Rank 0's time-out has begun before this rank could connect, so its answer comes first. */
+    /* Rank 0's time-out began before this rank could connect, so its answer comes first. */
     struct visit visit = {
         .rendezvous = r,
         .answer_ms =
@@ -118,13 +119,13 @@ static enum status join(const struct rendezvous *r, int *socket)
 }
 
 /*
- * Rank 0's part of the rendezvous: it listens until every other rank has introduced itself, checks
- * that they go together, and tells all to begin, or why not.
+ * Rank 0's part of the rendezvous. It listens until every other rank has sent its hello, and checks
+ * that they match. Then it answers all: begin, or the reason against it.
  */
 
 enum {
-    STAY_MS = 3000, /* after an error: for ranks that are just being started */
-    TELL_MS = 1000, /* for one answer to leave; it is short, so the system takes it at once */
+    STAY_MS = 3000, /* after an error: for ranks that are just starting */
+    TELL_MS = 1000, /* for sending one answer; it is short, so the system takes it at once */
     REFUSED_MOST = 64,
 };
 
@@ -132,17 +133,17 @@ struct gathering {
     const struct rendezvous *rendezvous;
     struct listener listener;
     int *sockets;              /* by rank */
-    int there;                 /* rank 0 included */
-    int refused[REFUSED_MOST]; /* has the reason, not yet closed */
+    int there;                 /* connected ranks, including rank 0 */
+    int refused[REFUSED_MOST]; /* got the reason, not closed yet */
     int refused_count;
-    char hosts[][RENDEZVOUS_NAME_BYTES]; /* by rank; "": not there yet */
+    char hosts[][RENDEZVOUS_NAME_BYTES]; /* by rank; "": not connected yet */
 };
 
-/* -------- what can be wrong ------------------------------------------------------------------- */
+/* -------- errors ------------------------------------------------------------------------------ */
 
 /*
- * What is wrong with a rank that introduces itself, as text; false: nothing. `hosts`: by rank, the
- * names of those that are there already, "" for those that are not.
+ * Writes the reason why a rank that says hello cannot take part. False: there is none. `hosts`: by
+ * rank, the hosts of the connected ranks, "" for the missing ones.
  */
 static bool objection(const struct rendezvous *rendezvous, const struct hello *hello,
                       char (*hosts)[RENDEZVOUS_NAME_BYTES], char *text, size_t size)
@@ -191,7 +192,7 @@ void rendezvous_missing(char (*hosts)[RENDEZVOUS_NAME_BYTES], int world_size, ch
     for (int rank = 0; rank < world_size; rank++) {
         if (hosts[rank][0])
             continue;
-        if (line.used + 40 > size) { /* room for the end of the sentence */
+        if (line.used + 40 > size) { /* space for the end of the sentence */
             line_add(&line, " and %d more", missing - named);
             return;
         }
@@ -201,7 +202,7 @@ void rendezvous_missing(char (*hosts)[RENDEZVOUS_NAME_BYTES], int world_size, ch
     }
 }
 
-/* -------- telling the others ------------------------------------------------------------------ */
+/* -------- answers ----------------------------------------------------------------------------- */
 
 static int answer(int socket, enum status status, const char *text)
 {
@@ -209,7 +210,7 @@ static int answer(int socket, enum status status, const char *text)
     return control_send(socket, &head, sizeof head, text, strlen(text), TELL_MS);
 }
 
-/* A rank that cannot get the answer sees that the connection closes. */
+/* A rank that cannot get the answer sees the connection close. */
 static void refuse(struct gathering *g, int socket, enum status status, const char *text)
 {
     answer(socket, status, text);
@@ -218,7 +219,7 @@ static void refuse(struct gathering *g, int socket, enum status status, const ch
     g->refused[g->refused_count++] = socket;
 }
 
-/* A rank that speaks version 1 of the protocol reads this. */
+/* For a rank with version 1 of the protocol. */
 static void answer_old(int socket, enum status status, const char *text)
 {
     struct {
@@ -231,7 +232,8 @@ static void answer_old(int socket, enum status status, const char *text)
     stream_send(socket, &old, sizeof old, TELL_MS);
 }
 
-/* The start has failed: says so here and to everybody who is there or comes in the next seconds. */
+/* The start has failed: logs it, and sends it to every rank that has connected or connects within
+ * STAY_MS. */
 static enum status end_start(struct gathering *g, enum status status, const char *text, bool stay)
 {
     int64_t deadline_ns = stream_deadline_ns(STAY_MS);
@@ -256,7 +258,7 @@ static enum status end_start(struct gathering *g, enum status status, const char
     return status;
 }
 
-/* -------- waiting for the others -------------------------------------------------------------- */
+/* -------- waiting for the other ranks --------------------------------------------------------- */
 
 static enum status time_is_up(struct gathering *g)
 {
@@ -265,9 +267,9 @@ static enum status time_is_up(struct gathering *g)
     address_format(r->host, r->port, place, sizeof place);
     rendezvous_missing(g->hosts, r->options->size, missing, sizeof missing);
     snprintf(text, sizeof text,
-             "rendezvous: rank 0 on %s gave up: %s of %d did not come to %.120s within %g s; "
-             "start them with that --rendezvous, see that their hosts can reach it, or give a "
-             "longer --startup-timeout",
+             "rendezvous: rank 0 on %s gave up: %s of %d did not connect to %.120s within %g s; "
+             "start them with that --rendezvous, check that their hosts can reach it, or set a "
+             "larger --startup-timeout",
              r->name, missing, r->options->size, place,
              (double)r->options->startup_timeout_ms / 1000);
     return end_start(g, STATUS_TIMEOUT, text, false);
@@ -277,8 +279,8 @@ static enum status has_left(struct gathering *g, int rank)
 {
     char text[RENDEZVOUS_TEXT_BYTES];
     snprintf(text, sizeof text,
-             "rendezvous: rank %d on %s has ended before all %d ranks were there; see what it says "
-             "itself, then start all again",
+             "rendezvous: rank %d on %s has ended before all %d ranks were there; see its own "
+             "message, then start all again",
              rank, g->hosts[rank], g->rendezvous->options->size);
     stream_close(&g->sockets[rank]);
     return end_start(g, STATUS_TRANSPORT, text, true);
@@ -290,8 +292,8 @@ static enum status admit(struct gathering *g, const struct hello *hello, int soc
     if (hello->head.protocol == CONTROL_PROTOCOL &&
         hello->run_id != g->rendezvous->options->token) { /* the others still start */
         snprintf(text, sizeof text,
-                 "rendezvous: rank %d on %s belongs to another job than rank 0 on %s; end what an "
-                 "earlier run has left, or give all ranks one --token (PSRING_TOKEN)",
+                 "rendezvous: rank %d on %s belongs to another job than rank 0 on %s; end the "
+                 "processes of an earlier run, or give all ranks one --token (PSRING_TOKEN)",
                  hello->head.value, hello->host, g->rendezvous->name);
         refuse(g, socket, STATUS_USAGE, text);
         return STATUS_OK;
@@ -332,7 +334,7 @@ static enum status wait_for_all(struct gathering *g)
         case LISTENER_HELLO:
             TRY(admit(g, &hello, socket));
             break;
-        case LISTENER_WATCHED: /* none of them has anything to say yet */
+        case LISTENER_WATCHED: /* no rank sends anything at this point, so it has closed */
             return has_left(g, (int)rank);
         case LISTENER_TIMEOUT:
             return time_is_up(g);
@@ -347,8 +349,8 @@ out:
 
 /* -------- the port ---------------------------------------------------------------------------- */
 
-/* The port is taken: asks who has it. 0: another process that says it is rank 0, with what it says
- * to this one; ECONNREFUSED: nobody listens there. */
+/* The port is taken: asks the program that has it. 0: another process claims to be rank 0; *found
+ * is its answer. ECONNREFUSED: no program listens there. */
 static int ask_holder(const struct rendezvous *r, struct rendezvous_answer *found)
 {
     union address address;
@@ -380,8 +382,8 @@ static enum status open_port(struct gathering *g)
             "rendezvous: '%s', the host of rank 0, is unknown here (%s); correct --rendezvous "
             "(MASTER_ADDR), which takes a name or an address",
             r->host, why);
-    /* A rank that has just tried to connect may have been given this very port to do it from; a run
-     * that ends closes what has come to it. */
+    /* Two reasons to try again: a rank that has just tried to connect may have been given this port
+     * as its own, and a run that ends closes its incoming connections. */
     for (int i = 0;
          i < TRIES && error == EADDRINUSE && (holder == ECONNREFUSED || holder == ECONNRESET);
          i++) {
@@ -401,8 +403,8 @@ static enum status open_port(struct gathering *g)
     address_format(r->host, r->port, place, sizeof place);
     return FAIL(status_from_errno(error), "rendezvous: rank 0 cannot listen at %s: %s; %s", place,
                 strerror(error),
-                error == EADDRNOTAVAIL ? "HOST is the host that rank 0 runs on"
-                : error == EADDRINUSE  ? "another program has that port; choose another one"
+                error == EADDRNOTAVAIL ? "HOST must be the host of rank 0"
+                : error == EADDRINUSE  ? "another program has that port; choose another port"
                                        : "choose another port");
 }
 

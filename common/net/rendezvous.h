@@ -1,6 +1,6 @@
 /*
- * How ranks meet without a launcher: rank 0 listens at an address that all were given, the others
- * connect to it. Afterwards rank 0 has a connection to every other one.
+ * How ranks meet without a launcher: all ranks are given one address. Rank 0 listens there, and the
+ * other ranks connect to it. Afterwards rank 0 has a connection to every other rank.
  */
 #ifndef PSRING_COMMON_NET_RENDEZVOUS_H
 #define PSRING_COMMON_NET_RENDEZVOUS_H
@@ -17,7 +17,8 @@ enum { RENDEZVOUS_HOST_BYTES = 256, RENDEZVOUS_NAME_BYTES = 64, RENDEZVOUS_TEXT_
 struct rendezvous {
     char host[RENDEZVOUS_HOST_BYTES]; /* a name or an address */
     int port;
-    const char *name;                    /* of this host, for the others' messages; borrowed */
+    const char *name;                    /* this host's name for the other ranks' messages;
+                                          * borrowed */
     const struct world_options *options; /* its rank and size may be wrong; borrowed */
 };
 
@@ -25,24 +26,24 @@ struct rendezvous {
 enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous);
 
 /*
- * Returns once all ranks are there. sockets: world_size entries; rank 0 gets the connection to
- * every other rank, by rank; another rank gets that to rank 0 in sockets[0]. The rest are -1. The
- * caller closes them (stream_close).
+ * Returns once all ranks have connected. `sockets` has world_size entries. Rank 0 gets the
+ * connection to every other rank, by rank. Another rank gets the connection to rank 0 in
+ * sockets[0]. The other entries are -1. The caller closes them (stream_close).
  *
- * Any error is one logged line on every rank that has been started: what was found, what was
- * expected, what to do. Ranks that come just after an error are told, too: rank 0 stays for up to 3
- * seconds to tell them. STATUS_USAGE: numbers, sizes or versions that do not go together.
- * STATUS_TIMEOUT: somebody did not come.
+ * After any error every started rank logs one line: what was found, what was expected, what to do.
+ * For up to 3 seconds rank 0 also sends the error to ranks that connect late. STATUS_USAGE:
+ * numbers, sizes or versions do not match. STATUS_TIMEOUT: a rank is missing.
  */
 enum status rendezvous_meet(const struct rendezvous *rendezvous, int *sockets);
 
-/* Rank 0's answer to each of the others. The value is a status: begin (STATUS_OK), or why not. */
+/* Rank 0's answer to each other rank. The value is a status: begin (STATUS_OK), or the reason
+ * against it. */
 struct rendezvous_answer {
     struct control_head head;
     char text[RENDEZVOUS_TEXT_BYTES];
 };
 
-/* "ranks 2, 3 and 7" of those whose host is "". */
+/* "ranks 2, 3 and 7": those whose host is "". */
 void rendezvous_missing(char (*hosts)[RENDEZVOUS_NAME_BYTES], int world_size, char *text,
                         size_t size);
 

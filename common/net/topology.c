@@ -16,7 +16,7 @@ enum status topology_init(struct topology *topology, int world_size, int servers
                     servers);
     if (servers > workers && placement == PLACEMENT_COLOCATED)
         return FAIL(STATUS_USAGE,
-                    "--servers %d --placement colocated: at most one server a worker, found %d "
+                    "--servers %d --placement colocated: at most one server per worker, found %d "
                     "worker%s",
                     servers, workers, workers == 1 ? "" : "s");
     int all = placement == PLACEMENT_MIXED ? workers + servers : servers;
@@ -48,7 +48,7 @@ int topology_spare(const struct topology *topology)
     return 0;
 }
 
-/* Servers inside workers: the first ones. */
+/* The number of servers inside workers: the first servers. */
 static int colocated(const struct topology *topology)
 {
     return topology->servers - topology_spare(topology);

@@ -1,4 +1,4 @@
-/* The watchdog: its thread on all ranks, what rank 0 decides, and the interface. */
+/* The watchdog: its thread on all ranks, the decisions of rank 0, and the interface. */
 #include "common/net/watchdog.h"
 
 #include <errno.h>
@@ -17,13 +17,13 @@
 #include "common/net/world_impl.h"
 
 /*
- * The connections of the watchdog, a star with rank 0 in the middle. Frames of one size go both
- * ways.
+ * The connections of the watchdog form a star with rank 0 in the middle. All frames have one size
+ * in both directions.
  */
 
 enum watchdog_frame_type {
-    WATCHDOG_BEAT = CONTROL_WATCH, /* to rank 0, and from it: this rank lives, and does this */
-    WATCHDOG_BYE,                  /* to rank 0: this rank's state is not ALIVE now, it closes */
+    WATCHDOG_BEAT = CONTROL_WATCH, /* to rank 0 and from it: alive, with this activity */
+    WATCHDOG_BYE,                  /* to rank 0: not ALIVE any more, closes */
     WATCHDOG_END,                  /* from rank 0: end with the exit code */
 };
 
@@ -37,14 +37,14 @@ struct watchdog_frame {
 struct watchdog_link {
     int fd; /* -1: none */
     size_t have;
-    struct watchdog_frame frame; /* its first `have` bytes have come */
+    struct watchdog_frame frame; /* its first `have` bytes have arrived */
 };
 
 /* The state of the watchdog's thread. */
 
 enum watchdog_phase {
-    WATCHDOG_STARTING, /* no other rank is known */
-    WATCHDOG_ALONE,    /* there is none */
+    WATCHDOG_STARTING, /* no other rank is known yet */
+    WATCHDOG_ALONE,    /* there is no other rank */
     WATCHDOG_JOINED,
 };
 
@@ -52,37 +52,38 @@ struct watchdog {
     struct watchdog_options options;
     struct activity activity;
     struct thread thread;
-    int wake_fd; /* an eventfd: the thread is to look at what follows */
+    int wake_fd; /* an eventfd: the thread must check the fields below */
     _Atomic int phase;
     _Atomic bool signalled, closing;
 
     /* Set before the phase is JOINED. */
     int rank, size;
-    struct watchdog_rank *ranks; /* (size): on rank 0 what is known of each, else only the hosts */
-    struct watchdog_link *links; /* (size): on rank 0 to each other rank, else links[0] alone */
-    struct pollfd *polled;       /* (size): links, then wake_fd in place of the own */
+    struct watchdog_rank *ranks; /* (size): on rank 0 the state of each rank, else only the hosts */
+    struct watchdog_link *links; /* (size): on rank 0 one for each other rank, else links[0]
+                                  * alone */
+    struct pollfd *polled;       /* (size): the links, and wake_fd at this rank's index */
 
-    /* The thread's own. */
-    int64_t tick_ns, timeout_ns; /* between beats; of silence */
-    int64_t started_ns, next_beat_ns, asked_ns /* fail or signal: since */;
+    /* Used by the thread only. */
+    int64_t tick_ns, timeout_ns; /* time between beats; limit of a silence */
+    int64_t started_ns, next_beat_ns, asked_ns /* begin of a failure or signal */;
     struct {
         uint64_t moves;
         int64_t since_ns;
     } seen[ACTIVITY_THREADS];
-    bool gave_up; /* its BYE is sent */
+    bool gave_up; /* its BYE has been sent */
     enum watchdog_trouble trouble;
-    int64_t trouble_ns;        /* since then */
-    struct stall_watch stalls; /* on rank 0 of all; on rank 1 of rank 0's silence */
+    int64_t trouble_ns;        /* begin of the trouble */
+    struct stall_watch stalls; /* rank 0: of all ranks; rank 1: silence of rank 0 */
 };
 
 enum { EXIT_FAILED = 1, EXIT_SIGNALLED = 143 };
 
-/* A line needs no longer than this from here to the user, and a frame to the other ranks. */
+/* A line needs at most this time to the user, and a frame to the other ranks. */
 #define WATCHDOG_LINGER_NS (200 * NS_PER_MS)
 
 enum { WATCHDOG_LAST_WORD_S = 5 };
 
-/* The thread is to look now. */
+/* Makes the thread check its state now. */
 static void wake(struct watchdog *watchdog)
 {
     uint64_t one = 1;
@@ -90,18 +91,18 @@ static void wake(struct watchdog *watchdog)
     (void)written;
 }
 
-/* Never waits. A frame that does not fit in the socket's buffer, or has no reader, is lost. After
- * the `last` frame its reader wakes at once. */
+/* Never waits. A frame that does not fit in the socket's buffer, or has no reader, is lost. The
+ * `last` frame wakes its reader at once. */
 static void send_frame(struct watchdog_link *link, struct watchdog_frame *frame, bool last)
 {
     int error = control_send(link->fd, frame, sizeof *frame, NULL, 0, -1);
-    /* After a part of a frame the next one could not be read. A peer that has left the buffer full
-     * for this time counts as gone. */
+    /* After a part of a frame the reader cannot find the next frame. A peer that has left the
+     * buffer full for this time counts as gone. */
     if (last || error == ETIMEDOUT)
         shutdown(link->fd, SHUT_WR);
 }
 
-/* The next frame into link->frame. Anything else is CONTROL_CLOSED. */
+/* Reads the next frame into link->frame. Anything else is CONTROL_CLOSED. */
 static enum control_read read_frame(struct watchdog_link *link)
 {
     enum control_read got = control_read(link->fd, &link->frame, sizeof link->frame, &link->have);
@@ -110,11 +111,11 @@ static enum control_read read_frame(struct watchdog_link *link)
 }
 
 /*
- * Before the last message: from now on no other thread of this process writes to stderr or stdout.
- * MPI complains of every connection that closes, from when one rank has ended until the last one
- * has; and a step's line may be about to be printed. Sleeps until what had been written is with the
- * user. WATCHDOG_LAST_WORD_S later the process ends by SIGALRM at the latest, because stderr may
- * have no reader.
+ * Called before the last message: from now on no other thread of this process writes to stderr or
+ * stdout. MPI reports every connection that closes between the end of the first rank and the end of
+ * the last one, and another thread may be about to print the line of a step. Sleeps until earlier
+ * output has reached the user. stderr may have no reader, so SIGALRM ends the process after
+ * WATCHDOG_LAST_WORD_S at the latest.
  */
 static void silence_output(void)
 {
@@ -145,14 +146,14 @@ static void sample(struct watchdog *watchdog, int64_t now_ns, struct watchdog_be
     }
 }
 
-/* Nobody may be reading what is printed: for a warning the watchdog does not wait. */
+/* stderr may have no reader; the watchdog does not wait to print a warning. */
 static bool may_print(void)
 {
     struct pollfd errors = {.fd = STDERR_FILENO, .events = POLLOUT};
     return poll(&errors, 1, 0) > 0;
 }
 
-/* Warns of a stall that has begun or ended, as far as this rank is to. */
+/* Warns of a stall that has begun or ended, if this rank is responsible for the warning. */
 static void watch_stalls(struct watchdog *watchdog, int64_t now_ns)
 {
     char text[700];
@@ -162,9 +163,10 @@ static void watch_stalls(struct watchdog *watchdog, int64_t now_ns)
         log_message(watchdog->stalls.told ? LOG_WARN : LOG_INFO, "%s", text);
 }
 
-/* -------- the thread before it knows the others ----------------------------------------------- */
+/* -------- the thread before it knows the other ranks ------------------------------------------ */
 
-/* The lower ranks speak first. Where mpirun ends all after the first, one line is all there is. */
+/* The lower ranks report first. mpirun may end all ranks after the first one, so that only one line
+ * appears. */
 static int64_t turn_ns(int rank)
 {
     enum { RANKS_APART = 8 };
@@ -179,10 +181,10 @@ static void watch_start(struct watchdog *watchdog, int64_t now_ns)
     activity_view(&watchdog->activity, ACTIVITY_MAIN, &view);
     activity_describe(&view, doing, sizeof doing);
     if (watchdog->asked_ns && now_ns - watchdog->asked_ns >= NS_PER_S / 2) {
-        /* The rank that ended first has said why, or its launcher does: this one is not to blame.
-         */
+        /* The rank that ended first has logged its reason, or its launcher has. This rank is not at
+         * fault. */
         log_message(options->rank == 0 ? LOG_INFO : LOG_DEBUG,
-                    "told to end (SIGTERM) while %s: where nobody asked for that, another rank "
+                    "asked to end (SIGTERM) while %s: if no user asked for this, another rank "
                     "ended first",
                     doing);
         options->end(EXIT_SIGNALLED);
@@ -196,14 +198,14 @@ static void watch_start(struct watchdog *watchdog, int64_t now_ns)
     options->end(EXIT_FAILED);
 }
 
-/* A rank that is silent for this time is at fault. Sooner where this process is asked to end: the
- * launcher may have missed the same rank before we did. */
+/* A rank that is silent for this time is at fault. The time is shorter once this process is asked
+ * to end: the launcher may have missed the same rank earlier. */
 static int64_t silence_ns(const struct watchdog *watchdog)
 {
     return watchdog->asked_ns ? watchdog->tick_ns * 5 / 2 : watchdog->timeout_ns;
 }
 
-/* -------- the thread of rank 0: hearing ------------------------------------------------------- */
+/* -------- the thread of rank 0: receiving ----------------------------------------------------- */
 
 static void hear_frame(struct watchdog_rank *rank, const struct watchdog_frame *frame,
                        int64_t now_ns)
@@ -230,7 +232,7 @@ static void hear(struct watchdog *watchdog, int from, int64_t now_ns)
         return;
     if (rank->state == WATCHDOG_ALIVE)
         rank->state = WATCHDOG_GONE;
-    /* The other ends stay open, because an END may still have to reach them. */
+    /* The connections stay open, because they may still have to carry an END. */
     watchdog->polled[from].fd = -1;
 }
 
@@ -256,21 +258,21 @@ static void hear_all(struct watchdog *watchdog, int64_t now_ns)
 
 /* -------- the thread of rank 0: deciding ------------------------------------------------------ */
 
-/* How long a trouble must last before it is reported: a message about its cause may be on its way.
- */
+/* The time that a trouble must last before it is reported: a message about its cause may be on its
+ * way. */
 static int64_t grace_ns(const struct watchdog *watchdog, enum watchdog_trouble trouble)
 {
     switch (trouble) {
     case WATCHDOG_NONE:
         return INT64_MAX / 2;
-    case WATCHDOG_OVERDUE: /* until beats that are newer than that have come */
+    case WATCHDOG_OVERDUE: /* until newer beats have arrived */
         return watchdog->tick_ns * 3 / 2;
-    case WATCHDOG_QUIET_ERROR: /* until rank 0 has met and logged it */
+    case WATCHDOG_QUIET_ERROR: /* until rank 0 has had and logged the error */
         return 2 * NS_PER_S;
     case WATCHDOG_ERROR:
-    case WATCHDOG_SIGNAL: /* another process's end may be behind it */
+    case WATCHDOG_SIGNAL: /* another process's end may be the cause */
         return 3 * NS_PER_S / 10;
-    case WATCHDOG_SILENT: /* others of its host */
+    case WATCHDOG_SILENT: /* other ranks of its host may be silent, too */
         return watchdog->asked_ns ? 0 : watchdog->tick_ns;
     case WATCHDOG_ENDED:
         return NS_PER_S / 20;
@@ -292,15 +294,15 @@ static void end_all(struct watchdog *watchdog, int64_t now_ns)
     struct watchdog_frame frame = {.head = {.type = WATCHDOG_END, .value = code}};
     for (int rank = 1; rank < watchdog->size; rank++)
         send_frame(&watchdog->links[rank], &frame, true);
-    silence_output(); /* the others are silent, too, when this returns */
+    silence_output(); /* when this returns the other ranks are silent, too */
     if (text[0])
         log_error("%s", text);
     clock_sleep_until_ns(clock_now_ns() + WATCHDOG_LINGER_NS);
     watchdog->options.end(code);
 }
 
-/* Others have given up on this rank meanwhile. If all were stopped (by a scheduler, or by Ctrl-Z)
- * none has, and the run continues. */
+/* Other ranks may have given up on this rank meanwhile. If all were stopped (by a scheduler, or by
+ * Ctrl-Z) none has, and the run continues. */
 static void was_stopped(struct watchdog *watchdog, int64_t late_ns)
 {
     bool left = false;
@@ -309,14 +311,13 @@ static void was_stopped(struct watchdog *watchdog, int64_t late_ns)
     if (!left)
         return;
     log_error(
-        "rank 0 on %s was stopped, or its host suspended, for %lld s: too long for the others",
+        "rank 0 on %s was stopped, or its host suspended, for %lld s: longer than the others wait",
         watchdog->ranks[0].host, (long long)(late_ns / NS_PER_S));
     watchdog->options.end(1);
 }
 
-/* One look of rank 0's thread at all ranks; ends them, and this process, if it has come to that.
- * False once all ranks are done. `late_ns`: this thread did not look for this time, so all
- * ranks seem silent. */
+/* One look of rank 0's thread at all ranks. Ends them and this process if necessary. False once all
+ * ranks are done. `late_ns`: this thread did not look for this time, so all ranks seem silent. */
 static bool lead(struct watchdog *watchdog, int64_t now_ns, int64_t late_ns)
 {
     bool all_done = atomic_load(&watchdog->closing);
@@ -344,7 +345,7 @@ static bool lead(struct watchdog *watchdog, int64_t now_ns, int64_t late_ns)
     return !all_done;
 }
 
-/* When it should look again at the latest. */
+/* The latest time of its next look. */
 static int64_t lead_next_ns(const struct watchdog *watchdog)
 {
     int64_t decides_ns = watchdog->trouble_ns + grace_ns(watchdog, watchdog->trouble);
@@ -355,9 +356,9 @@ static int64_t lead_next_ns(const struct watchdog *watchdog)
 /* -------- the thread of all ranks but 0 ------------------------------------------------------- */
 
 /*
- * Rank 0 cannot tell of its own end: rank 1 does, and the first rank on another host. Not before
- * all have noticed and are silent, which by a silence takes a tick; but where the launcher ends
- * this process, it grants a second.
+ * Rank 0 cannot report its own end. Rank 1 reports it, and so does the first rank on another host.
+ * They wait until all ranks have noticed and are silent. That takes a tick if rank 0 is silent, but
+ * less if the launcher ends this process: it grants one second.
  */
 static int64_t follower_turn_ns(const struct watchdog *watchdog)
 {
@@ -404,7 +405,7 @@ static void hear_rank0(struct watchdog *watchdog, int64_t now_ns, int64_t late_n
         rank0->beat = link->frame.beat;
         if (link->frame.head.type == WATCHDOG_END) {
             silence_output();
-            /* mpirun ends everything once the first process has ended: rank 0 speaks before. */
+            /* mpirun ends all processes once the first one has ended: rank 0 must report before. */
             clock_sleep_until_ns(clock_now_ns() + 2 * WATCHDOG_LINGER_NS);
             watchdog->options.end(link->frame.head.value);
         }
@@ -412,7 +413,7 @@ static void hear_rank0(struct watchdog *watchdog, int64_t now_ns, int64_t late_n
     bool closed = got == CONTROL_CLOSED;
     if (closed)
         watchdog->polled[0].fd = -1;
-    /* Rank 0, which knows more, is the first to speak of a silence between the two. */
+    /* Rank 0 knows more, so it is the first to report a silence between the two ranks. */
     int64_t later_ns = watchdog->asked_ns ? 0 : 2 * watchdog->tick_ns;
     if (watchdog->trouble || closed || now_ns - rank0->heard_ns >= silence_ns(watchdog) + later_ns)
         rank0_lost(watchdog, closed, now_ns);
@@ -426,7 +427,7 @@ static void say_bye(struct watchdog *watchdog, enum watchdog_rank_state state, i
     send_frame(&watchdog->links[0], &frame, true);
 }
 
-/* An error or a signal is rank 0's to tell; it answers with an END, or does not live. */
+/* Rank 0 reports an error or a signal. It answers with an END, unless its process has ended. */
 static void give_up(struct watchdog *watchdog, int failed, int64_t now_ns)
 {
     enum { ANSWER_S = 4 };
@@ -470,7 +471,7 @@ static bool follow(struct watchdog *watchdog, int64_t now_ns, int64_t late_ns)
 
 /* -------- the thread -------------------------------------------------------------------------- */
 
-/* Beats are read when the next one is due. What cannot wait closes its connection, which wakes. */
+/* Beats are read when the next one is due. An urgent frame is followed by a close, which wakes. */
 static void sleep_until(struct watchdog *watchdog, int64_t deadline_ns)
 {
     bool joined = atomic_load(&watchdog->phase) == WATCHDOG_JOINED;
@@ -478,7 +479,7 @@ static void sleep_until(struct watchdog *watchdog, int64_t deadline_ns)
     struct pollfd *polled = joined ? watchdog->polled : &own;
     nfds_t count = joined ? (nfds_t)watchdog->size : 1;
     int64_t wait_ns = deadline_ns - clock_now_ns();
-    /* Rounded up: a millisecond early would be a round for nothing. */
+    /* Rounded up: a wake one millisecond early would be useless. */
     poll(polled, count, wait_ns > 0 ? (int)(wait_ns / NS_PER_MS) + 1 : 0);
     uint64_t wakes;
     ssize_t got = read(watchdog->wake_fd, &wakes, sizeof wakes);
@@ -505,9 +506,10 @@ static void *run(void *argument)
         due_ns = due_ns > now_ns ? due_ns : now_ns;
         sleep_until(watchdog, due_ns);
         now_ns = clock_now_ns();
-        /* This process was stopped, or its host suspended: the others' frames wait to be read. */
+        /* This process was stopped, or its host suspended: the other ranks' frames wait to be
+         * read. */
         int64_t late_ns = now_ns - due_ns > 2 * watchdog->tick_ns ? now_ns - due_ns : 0;
-        /* Nobody's waits went on meanwhile, as far as this process can know. */
+        /* As far as this process knows, no wait became longer meanwhile. */
         for (int thread = 0; thread < ACTIVITY_THREADS; thread++)
             watchdog->seen[thread].since_ns += watchdog->seen[thread].since_ns ? late_ns : 0;
         if (atomic_load(&watchdog->signalled) && watchdog->asked_ns == 0)
@@ -610,7 +612,7 @@ static enum status connect_all(struct watchdog *watchdog, struct world *world)
         watchdog->ranks[rank].heard_ns = clock_now_ns();
         watchdog->polled[rank] = (struct pollfd){.fd = sockets[rank], .events = POLLRDHUP};
     }
-    /* Rank 0 beats once the last rank has come, for which the longer time-out is. */
+    /* Rank 0 beats once the last rank has connected, and that has the longer time-out. */
     if (world->rank > 0)
         watchdog->ranks[0].heard_ns += watchdog->options.startup_timeout_ms * NS_PER_MS;
     watchdog->polled[world->rank] = (struct pollfd){.fd = watchdog->wake_fd, .events = POLLIN};
@@ -647,7 +649,7 @@ void watchdog_fail(struct watchdog *watchdog, int exit_code)
         return;
     atomic_store(&watchdog->activity.failed, exit_code);
     wake(watchdog);
-    thread_join(&watchdog->thread); /* it ends the process */
+    thread_join(&watchdog->thread); /* the thread ends the process */
 }
 
 void watchdog_signalled(struct watchdog *watchdog)

@@ -1,4 +1,4 @@
-/* Whom rank 0 blames when the run does not go on; and stalls, which are not an error yet. */
+/* Finds the rank at fault when a run makes no progress, and stalls, which are not an error yet. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "common/base/text.h"
 #include "common/net/watchdog_impl.h"
 
-/* -------- what is the matter ------------------------------------------------------------------ */
+/* -------- the trouble ------------------------------------------------------------------------- */
 
 static bool silent(const struct watchdog_rank *rank, const struct watchdog_scene *s)
 {
@@ -51,7 +51,7 @@ enum watchdog_trouble watchdog_find(const struct watchdog_scene *s)
     return worst;
 }
 
-/* -------- who is to blame --------------------------------------------------------------------- */
+/* -------- the ranks at fault ------------------------------------------------------------------ */
 
 static const struct activity_view *view_of(const struct watchdog_scene *s, int rank,
                                            enum activity_thread thread)
@@ -64,7 +64,7 @@ static bool waits(const struct watchdog_rank *rank, enum activity_thread thread)
     return rank->beat.threads[thread].view.first != ACTIVITY_NOBODY;
 }
 
-/* A colocated server's thread waits for its own process's worker as for any other. */
+/* A colocated server's thread waits for the worker of its own process as for any other worker. */
 static bool waits_for(const struct watchdog_scene *s, int rank, enum activity_thread thread,
                       int other)
 {
@@ -79,14 +79,14 @@ static unsigned still_s(const struct watchdog_scene *s, int rank, enum activity_
     return s->ranks[rank].beat.threads[thread].still_ms / 1000;
 }
 
-/* It has something to do itself: nobody keeps it from going on. */
+/* The rank has work to do itself: no other rank blocks it. */
 static bool has_the_turn(const struct watchdog_rank *rank)
 {
     bool serves = rank->beat.threads[ACTIVITY_MAIN].view.kind == ACTIVITY_SERVE;
     return !waits(rank, ACTIVITY_MAIN) && !waits(rank, ACTIVITY_WORKER) && !serves;
 }
 
-/* Marks in `reached` whom the overdue ranks wait for, directly or through others. */
+/* Marks in `reached` the ranks that overdue ranks wait for, directly or through other ranks. */
 static void follow_waits(const struct watchdog_scene *s, bool *reached)
 {
     bool more = true;
@@ -109,8 +109,7 @@ static void follow_waits(const struct watchdog_scene *s, bool *reached)
     }
 }
 
-/* Of those who are at different steps, as with --sync ssp, the last ones keep the others waiting.
- */
+/* If ranks are at different steps, as with --sync ssp, those at the last step block the others. */
 static void keep_the_last(const struct watchdog_scene *s, bool *blamed)
 {
     uint64_t last = UINT64_MAX;
@@ -129,9 +128,9 @@ static bool to_blame(const struct watchdog_scene *s, const struct watchdog_rank 
     return trouble_of(rank, s) == s->trouble;
 }
 
-/* -------- saying it --------------------------------------------------------------------------- */
+/* -------- the message ------------------------------------------------------------------------- */
 
-/* "rank 1 on a, rank 2 on b and 3 more have": those of `blamed` (count). */
+/* "rank 1 on a, rank 2 on b and 3 more have": the ranks in `blamed` (count). */
 static void add_names(struct line *line, const struct watchdog_scene *s, const bool *blamed,
                       const char *one, const char *many)
 {
@@ -152,7 +151,7 @@ static void add_names(struct line *line, const struct watchdog_scene *s, const b
     line_add(line, " %s", all == 1 ? one : many);
 }
 
-/* Somebody who waits for one of the blamed; best, one who waits for nobody else. */
+/* A rank that waits for one of the blamed, preferably for as few other ranks as possible. */
 static int find_waiter(const struct watchdog_scene *s, const bool *blamed,
                        enum activity_thread *thread)
 {
@@ -176,7 +175,7 @@ static int find_waiter(const struct watchdog_scene *s, const bool *blamed,
     return found;
 }
 
-/* A worker that waits for server `rank`: which bucket its server's wait is about. */
+/* The state of a worker that waits for server `rank`: it names the bucket of the server's wait. */
 static const struct activity_view *find_client(const struct watchdog_scene *s, int rank)
 {
     for (int r = 0; r < s->count; r++) {
@@ -186,7 +185,7 @@ static const struct activity_view *find_client(const struct watchdog_scene *s, i
     return NULL;
 }
 
-/* "sent bucket 0 of step 17 (from byte 4096 on)": what thread `thread` of `waiter` is to get. */
+/* "sent bucket 0 of step 17 (from byte 4096 on)": what thread `thread` of `waiter` waits for. */
 static void add_awaited(struct line *line, const struct watchdog_scene *s, int waiter,
                         enum activity_thread thread)
 {
@@ -214,7 +213,7 @@ static void add_awaited(struct line *line, const struct watchdog_scene *s, int w
     }
 }
 
-/* What to do where `waiter` waits too long. */
+/* Advice if `waiter` waits too long. */
 static void add_larger(struct line *line, const struct watchdog_rank *waiter)
 {
     line_add(line, waiter->beat.starting
@@ -222,7 +221,7 @@ static void add_larger(struct line *line, const struct watchdog_rank *waiter)
                        : "; slow networks and uneven ranks need a larger --timeout");
 }
 
-/* All wait, each for another: who for whom. Returns one of them. */
+/* All ranks wait for each other: lists which waits for which. Returns one of them. */
 static int add_circle(struct line *line, const struct watchdog_scene *s)
 {
     enum { SHOWN_MOST = 4 };
@@ -247,7 +246,7 @@ static int add_circle(struct line *line, const struct watchdog_scene *s)
     return last;
 }
 
-/* Returns who waits. */
+/* Returns the waiting rank. */
 static int add_overdue(struct line *line, const struct watchdog_scene *s, const bool *blamed,
                        int first)
 {
@@ -284,10 +283,10 @@ static void add_silent(struct line *line, const struct watchdog_scene *s, const 
         "last seen %s",
         silent_s, activity_describe(seen, doing, sizeof doing));
     if (waiter >= 0 && thread == ACTIVITY_WORKER && view_of(s, waiter, thread)->step > seen->step)
-        line_add(line, ", and a rank tells that about once a second only: it has come further");
+        line_add(line, ", but a rank reports this about once a second only: it is at a later step");
 }
 
-/* Marks the ranks at fault in `blamed` (count). Returns the first one, or -1: all wait for each
+/* Marks the ranks at fault in `blamed` (count). Returns the first one; -1: all wait for each
  * other. */
 static int find_blamed(const struct watchdog_scene *s, bool *blamed)
 {
@@ -309,7 +308,7 @@ int watchdog_blame(const struct watchdog_scene *s, char *text, size_t size)
     char doing[96];
     bool *blamed = calloc((size_t)s->count, sizeof *blamed);
     if (!blamed) {
-        line_add(&line, "a rank does not go on, and there is no memory to find out which");
+        line_add(&line, "a rank makes no progress, and there is no memory to find out which");
         return 1;
     }
     int first = find_blamed(s, blamed);
@@ -330,7 +329,7 @@ int watchdog_blame(const struct watchdog_scene *s, char *text, size_t size)
     case WATCHDOG_SIGNAL:
         if (first > 0) {
             add_names(&line, s, blamed, "was", "were");
-            line_add(&line, " told to end (SIGTERM): all ranks end");
+            line_add(&line, " asked to end (SIGTERM): all ranks end");
         }
         break;
     case WATCHDOG_SILENT:
@@ -367,8 +366,7 @@ void stall_watch_fini(struct stall_watch *watch)
     *watch = (struct stall_watch){0};
 }
 
-/* What the ranks would be blamed for with this limit. Waits of the start-up, which may be long, are
- * none. */
+/* The ranks' states if this were the limit. Waits of the start-up may be long and do not count. */
 static struct watchdog_scene scene_of(struct stall_watch *watch, const struct watchdog_rank *ranks,
                                       int64_t now_ns, int64_t limit_ns)
 {
@@ -390,8 +388,8 @@ static bool is_stall(const struct watchdog_scene *s)
     return s->trouble == WATCHDOG_OVERDUE || s->trouble == WATCHDOG_SILENT;
 }
 
-/* Notes who keeps the others waiting, and since when it has been the same ones. Their kind of
- * trouble may change: who is waited for is silent some time later. */
+/* Notes which ranks block the others, and since when they have been the same. The kind of trouble
+ * may change: the awaited rank becomes silent some time later. */
 static void suspect(struct stall_watch *watch, const struct watchdog_scene *s)
 {
     bool had = watch->trouble, any = false, had_any = false, same = false;
@@ -410,7 +408,7 @@ static void suspect(struct stall_watch *watch, const struct watchdog_scene *s)
     watch->trouble_ns = same ? watch->trouble_ns : s->now_ns;
 }
 
-/* When the longest of these waits or silences has begun. */
+/* The begin of the longest of these waits or silences. */
 static int64_t began_ns(const struct stall_watch *watch, const struct watchdog_scene *s)
 {
     int64_t began = s->now_ns;
@@ -446,9 +444,9 @@ static void tell_end(struct stall_watch *watch, const struct watchdog_scene *s, 
     for (int rank = 0; rank < watch->count; rank++)
         anybody = anybody || watch->late[rank];
     if (anybody)
-        add_names(line, s, watch->late, "went on", "went on");
+        add_names(line, s, watch->late, "continued", "continued");
     else
-        line_add(line, "the ranks went on");
+        line_add(line, "the ranks continued");
     line_add(line, " after %lld s", (long long)((s->now_ns - watch->since_ns) / NS_PER_S));
     watch->told = false;
 }

@@ -1,5 +1,5 @@
-/* Internal to the watchdog: whom watchdog_diagnosis.c blames, and which stalls it sees, of what
- * watchdog.c has heard. */
+/* Internal to the watchdog. watchdog.c collects the ranks' reports; watchdog_diagnosis.c finds the
+ * rank at fault and the stalls. */
 #ifndef PSRING_COMMON_NET_WATCHDOG_IMPL_H
 #define PSRING_COMMON_NET_WATCHDOG_IMPL_H
 
@@ -19,26 +19,26 @@
 #include "common/net/world.h"
 
 /*
- * What rank 0 knows of every rank, and whom it blames when the run does not go on. Pure functions
+ * Rank 0's knowledge of every rank, and the rank that it blames when the run stops. Pure functions
  * of that knowledge.
  */
 
-/* What a rank tells of itself, about once a second. */
+/* A rank's report on itself, about once a second. */
 struct watchdog_beat {
     struct {
         struct activity_view view;
-        uint32_t still_ms; /* it has not come on for so long */
-        bool overdue;      /* and waits, longer than it may */
+        uint32_t still_ms; /* time since its last progress */
+        bool overdue;      /* it waits for longer than the time-out */
     } threads[ACTIVITY_THREADS];
-    bool starting; /* and may wait for longer than later */
+    bool starting; /* in start-up, with the longer time-out */
 };
 
 enum watchdog_rank_state {
     WATCHDOG_ALIVE,     /* connected */
-    WATCHDOG_DONE,      /* has ended as it should */
-    WATCHDOG_FAILED,    /* has met an error of its own */
-    WATCHDOG_SIGNALLED, /* was told to end by a signal */
-    WATCHDOG_GONE,      /* its connection closed and it had said nothing */
+    WATCHDOG_DONE,      /* has ended normally */
+    WATCHDOG_FAILED,    /* has an error of its own */
+    WATCHDOG_SIGNALLED, /* a signal asked it to end */
+    WATCHDOG_GONE,      /* its connection closed without a last message */
 };
 
 struct watchdog_rank {
@@ -46,17 +46,17 @@ struct watchdog_rank {
     char host[WORLD_HOST_BYTES];
     bool told;        /* FAILED: it has logged its error */
     int exit_code;    /* FAILED, SIGNALLED */
-    int64_t heard_ns; /* when its last beat came */
+    int64_t heard_ns; /* when its last beat arrived */
     struct watchdog_beat beat;
 };
 
-/* What keeps the run from going on, the surest cause last. */
+/* Why the run cannot continue, in ascending order of certainty. */
 enum watchdog_trouble {
     WATCHDOG_NONE,
-    WATCHDOG_OVERDUE,     /* someone waits for longer than the time-out */
-    WATCHDOG_QUIET_ERROR, /* a rank failed, and left it to rank 0 to say why */
-    WATCHDOG_ERROR,       /* a rank failed and has said why */
-    WATCHDOG_SIGNAL,      /* a rank was told to end */
+    WATCHDOG_OVERDUE,     /* a rank waits for longer than the time-out */
+    WATCHDOG_QUIET_ERROR, /* a rank failed, and leaves the message to rank 0 */
+    WATCHDOG_ERROR,       /* a rank failed and has logged its error */
+    WATCHDOG_SIGNAL,      /* a signal asked a rank to end */
     WATCHDOG_SILENT,      /* a rank sends nothing */
     WATCHDOG_ENDED,       /* a rank's process has ended */
 };
@@ -65,7 +65,7 @@ enum watchdog_trouble {
 struct watchdog_scene {
     const struct watchdog_rank *ranks;
     int count;
-    int64_t now_ns, limit_ns; /* a silence of this length is one */
+    int64_t now_ns, limit_ns; /* limit_ns: after this time a quiet rank is silent */
     enum watchdog_trouble trouble;
 };
 
@@ -73,39 +73,40 @@ struct watchdog_scene {
 enum watchdog_trouble watchdog_find(const struct watchdog_scene *scene);
 
 /*
- * Writes a line to `text` that names the ranks and hosts at fault for the `trouble`, as
- * watchdog_find has found it. Empty where rank 0's own message says all. Returns the exit code for
+ * Writes a line to `text` that names the ranks and hosts at fault for the `trouble` found by
+ * watchdog_find. The line is empty if rank 0's own message is sufficient. Returns the exit code for
  * all ranks.
  */
 int watchdog_blame(const struct watchdog_scene *scene, char *text, size_t size);
 
 /*
- * Stalls: waits and silences that are longer than usual, but not yet an error. For whoever hears
- * all ranks: it says once who keeps the others waiting, for what, and what that rank was last seen
- * doing; and once that it goes on. What would end the run, at a lower limit (watchdog_blame).
+ * Stalls: waits and silences that are longer than usual but not yet an error. Used by the rank that
+ * gets all reports. It reports once which rank blocks the others, what they wait for, and that
+ * rank's last known activity. It reports once more when that rank continues. A stall is what would
+ * end the run at a lower limit (watchdog_blame).
  *
- * A rank tells of itself once a tick, about a second. So three ticks are the least after which
- * there is a warning, and it comes up to two ticks after the limit: at every look of the last one
- * and a half the same rank must have been the one that the others waited for.
+ * A rank reports once per tick, about a second. Thus a warning needs at least three ticks, and it
+ * comes up to two ticks after the limit. At every look of the last one and a half ticks, the others
+ * must have waited for the same rank.
  *
- * Pure: no clock, no log. Cost of a look: a copy of all beats, once a second.
- * Source of the idea: Horovod's stall inspector.
+ * Pure: no clock, no log. Cost of a look: a copy of all beats, once a second. Source of the idea:
+ * Horovod's stall inspector.
  */
 
 struct stall_watch {
-    int64_t limit_ns;   /* 0: says nothing */
-    int64_t tick_ns;    /* between a rank's beats */
-    int64_t timeout_ns; /* that ends the run */
-    bool silence_only;  /* what the ranks wait for is another one's to tell */
+    int64_t limit_ns;   /* 0: never warns */
+    int64_t tick_ns;    /* time between a rank's beats */
+    int64_t timeout_ns; /* the time-out that ends the run */
+    bool silence_only;  /* report silences only; another rank reports the waits */
     int count;
-    struct watchdog_rank *ranks; /* (count) as they would be if --timeout were that limit */
-    bool *late;                  /* (count) who was told of */
-    bool *suspects;              /* (count) who have kept the others waiting since trouble_ns;
-                                    none: all wait for each other, if there is `trouble` */
-    bool *found;                 /* (count) the same of one look */
+    struct watchdog_rank *ranks; /* (count) the ranks' states if --timeout were that limit */
+    bool *late;                  /* (count) ranks that a warning has named */
+    bool *suspects;              /* (count) ranks that have blocked the others since trouble_ns;
+                                  * none: all wait for each other, if there is `trouble` */
+    bool *found;                 /* (count) the same for one look */
     bool trouble;
     int64_t trouble_ns;
-    int64_t since_ns; /* the wait, or the silence, has begun */
+    int64_t since_ns; /* begin of the wait or the silence */
     bool told;
 };
 
@@ -114,7 +115,7 @@ struct stall_watch {
 enum status stall_watch_init(struct stall_watch *watch, int count);
 void stall_watch_fini(struct stall_watch *watch);
 
-/* One look at all ranks (count). True: `text` is to be told, one line. */
+/* One look at all ranks (count). True: the caller logs `text`, one line. */
 bool stall_watch_look(struct stall_watch *watch, const struct watchdog_rank *ranks, int64_t now_ns,
                       char *text, size_t size);
 

@@ -19,9 +19,9 @@ void backoff_wait(struct backoff *backoff, bool crowded)
 {
     enum { SPINS = 1000, YIELDS = 50, SLEEPS = 50 };
     uint32_t round = backoff->rounds++;
-    /* With more ranks than cores even a yield is a system call and a poll of every connection,
-     * taken from those that have something to do. Asleep, more packets come before we look again.
-     */
+    /* With more ranks than cores even a yield costs a system call and a poll of every connection,
+     * at the expense of ranks that have work. During a sleep more packets arrive before the next
+     * check. */
     if (crowded)
         round += SPINS + YIELDS;
     if (round < SPINS)
@@ -52,7 +52,7 @@ int world_let_in(const struct world *world, struct listener *listener, int *sock
 /* -------- waiting for all ----------------------------------------------------------------------
  */
 
-/* All ranks of the group are waited for, until `passed`. */
+/* Reports that this rank waits for all ranks of the group, until `passed`. */
 static void wait_for_all(const struct world *world, const struct group *group,
                          enum activity_thread thread)
 {
@@ -96,7 +96,7 @@ out:
 
 static enum status agree_on_run_id(struct world *world)
 {
-    /* Random, because it is what keeps strangers out: see common/net/transport/zmq_auth.c. */
+    /* Random, because it keeps strangers out: see common/net/transport/zmq_auth.c. */
     if (getrandom(&world->run_id, sizeof world->run_id, 0) != (ssize_t)sizeof world->run_id)
         return FAIL(STATUS_IO, "world: getrandom: %s", strerror(errno));
     return world_broadcast(world, NULL, &world->run_id, sizeof world->run_id);
@@ -137,7 +137,7 @@ void world_close(struct world **world)
     if (!*world)
         return;
     if ((*world)->ops) {
-        wait_for_all(*world, NULL, ACTIVITY_MAIN); /* MPI_Finalize does */
+        wait_for_all(*world, NULL, ACTIVITY_MAIN); /* MPI_Finalize waits for all ranks */
         (*world)->ops->close(*world);
         activity_go_on((*world)->activity, ACTIVITY_MAIN);
     }
@@ -279,7 +279,7 @@ static double larger_of(double a, double b)
     return b > a ? b : a;
 }
 
-/* In the order of the ranks, so that a sum is the same in every run. */
+/* Combines in the order of the ranks, so that a sum is the same in every run. */
 static enum status combine(struct world *world, const struct group *group, double *values,
                            size_t count, double (*two)(double, double))
 {

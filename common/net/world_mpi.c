@@ -1,7 +1,6 @@
 /*
- * The bootstrap by MPI: mpirun or srun has started the ranks, or one process is alone. Where the
- * build has no MPI and does not define PSRING_HAVE_MPI, the same names say so: they are after
- * #else.
+ * The bootstrap by MPI: mpirun or srun has started the ranks, or one process is alone. A build
+ * without MPI does not define PSRING_HAVE_MPI. Its versions of these functions follow after #else.
  */
 #include "common/net/world_impl.h"
 
@@ -15,17 +14,17 @@
 #include "common/base/status.h"
 #include "common/base/clock.h"
 
-/* Of a world that MPI has brought together (world_is_mpi). */
+/* For a world that MPI has brought together (world_is_mpi). */
 struct world_impl {
-    MPI_Comm comm;    /* a duplicate of MPI_COMM_WORLD, or what was given, that returns errors */
-    bool initialized; /* by world_open, which is then undone */
+    MPI_Comm comm;    /* a duplicate of MPI_COMM_WORLD or of the given one; returns errors */
+    bool initialized; /* by world_open, so world_close finalises MPI */
 };
 
-/* MPI does not let two threads be in collective calls of one communicator at a time: the
- * gradients' thread has its own. */
+/* MPI does not allow two threads in collective calls of one communicator at a time. The gradients'
+ * thread therefore has its own. */
 struct group_impl {
     MPI_Comm comm;
-    MPI_Comm gradients; /* of mpi_allreduce_float */
+    MPI_Comm gradients; /* for mpi_allreduce_float */
 };
 
 MPI_Comm world_mpi_comm(const struct world *world)
@@ -43,8 +42,8 @@ enum status status_from_mpi(int code, const char *what)
     return FAIL(STATUS_TRANSPORT, "%s: %.*s", what, length, text);
 }
 
-/* Waits for what `code` says has begun, without burning the CPU that slower ranks need, and not for
- * ever. */
+/* Waits until the call that returned `code` completes. It leaves the CPU to slower ranks, and has a
+ * time-out. */
 static enum status wait_politely(const struct world *world, int code, const char *name,
                                  MPI_Request *request)
 {
@@ -67,15 +66,15 @@ static enum status wait_politely(const struct world *world, int code, const char
         }
         if (world_patience_ms(world) > 0 && now_ns >= deadline_ns)
             return FAIL(STATUS_TIMEOUT,
-                        "%s: some rank has not come to it within %g s; are all processes alive and "
-                        "all hosts reachable? Uneven ranks need a larger --timeout",
+                        "%s: some rank has not reached this call within %g s; are all processes "
+                        "alive and all hosts reachable? Uneven ranks need a larger --timeout",
                         name, (double)world->timeout_ms / 1000);
         backoff_wait(&backoff, world_crowded(world, 1));
     }
 }
 
-/* MPI cannot take a call back, so each has memory for MPI to use. If it fails, that memory is never
- * freed. */
+/* MPI cannot cancel a collective call, so each call has its own memory for MPI to use. If the call
+ * fails, that memory is never freed. */
 static enum status mpi_call(struct world *world, const struct group *group, enum world_call call,
                             const void *in, void *out, size_t bytes)
 {
@@ -143,7 +142,7 @@ bool world_mpi_version(char *text, size_t size)
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length = 0;
     MPI_Get_library_version(version, &length);
-    version[strcspn(version, ",\n")] = '\0'; /* Open MPI goes on with who built it, and where */
+    version[strcspn(version, ",\n")] = '\0'; /* Open MPI appends builder and place */
     snprintf(text, size, "%s", version);
     return true;
 }
@@ -170,7 +169,7 @@ static enum status mpi_group_open(struct world *world, struct group *group, int 
                                        world->rank, &impl->comm),
                         "MPI_Comm_split"));
     if (group) {
-        MPI_Comm_set_errhandler(impl->comm, MPI_ERRORS_RETURN); /* the duplicate's, too */
+        MPI_Comm_set_errhandler(impl->comm, MPI_ERRORS_RETURN); /* also for the duplicate */
         TRY(status_from_mpi(MPI_Comm_dup(impl->comm, &impl->gradients), "MPI_Comm_dup"));
         group->impl = impl;
         return STATUS_OK;
@@ -189,25 +188,26 @@ static void mpi_group_close(struct group *group)
 /* -------- opening and closing ----------------------------------------------------------------- */
 
 /*
- * With Open MPI's default flags for TCP, which have "put", a large message goes out as one piece;
- * what is to go the other way first waits for leave to send, which waits behind that piece. Two
- * ranks that exchange messages then use one direction of their link at a time, and a ring of two
- * takes twice what its links allow. So: the default flags less "put", for our messages and for
- * MPI_Allreduce alike. What the user has set stays. Not in a program of another's, whose
- * environment is not ours to change.
+ * Open MPI's default flags for TCP contain "put". A large message then goes out in one piece. A
+ * message in the other direction first waits for permission to send, which waits behind that piece.
+ * Two ranks that exchange messages then use one direction of their link at a time. A ring of two
+ * takes twice the time that its links allow. Therefore psring removes "put" from the default flags,
+ * for its own messages and for MPI_Allreduce alike. Values set by the user stay. A program that
+ * embeds psring owns its environment, so nothing is set there.
  *
- * And fragments of half a megabyte, not an eighth: each costs its sender and its receiver a system
- * call or more, and on loopback those are what limits (1.5 against 2.1 GB/s for 64 MB, two ranks).
+ * Fragments have half a megabyte instead of an eighth. Each costs its sender and its receiver at
+ * least one system call, which is the limit on loopback (1.5 against 2.1 GB/s for 64 MB, two
+ * ranks).
  */
 static void set_mpi_defaults(const char *subnet)
 {
     setenv("OMPI_MCA_btl_tcp_flags", "send,inplace,need-ack,need-csum,hetero-rdma", 0);
     setenv("OMPI_MCA_btl_tcp_max_send_size", "524288", 0);
-    if (subnet && !strchr(subnet, ':')) /* Open MPI knows names and IPv4 networks */
+    if (subnet && !strchr(subnet, ':')) /* Open MPI accepts names and IPv4 networks */
         setenv("OMPI_MCA_btl_tcp_if_include", subnet, 0);
 }
 
-/* The program may have done it itself. */
+/* Skipped if the program has finalised MPI itself. */
 static void finalize_at_exit(void)
 {
     int finalized = 0;
@@ -215,8 +215,8 @@ static void finalize_at_exit(void)
         MPI_Finalize();
 }
 
-/* After a failure MPI_Finalize may wait for ranks that come late, or never. A process that lives on
- * does it when it ends, as MPI demands; a call under way keeps its communicator. */
+/* After a failure MPI_Finalize may wait for ranks that come late, or never. A process that
+ * continues calls it at its exit, as MPI demands. A pending call keeps its communicator. */
 static void mpi_close(struct world *world)
 {
     struct world_impl *impl = world->impl;
@@ -241,7 +241,7 @@ static const struct world_ops mpi_ops = {
     .close = mpi_close,
 };
 
-/* Initialises MPI, unless that has been done. */
+/* Initialises MPI unless it is initialised already. */
 static enum status initialize(struct world *world, int *argc, char ***argv,
                               const struct world_options *options)
 {
@@ -253,7 +253,8 @@ static enum status initialize(struct world *world, int *argc, char ***argv,
         return FAIL(STATUS_UNSUPPORTED,
                     "MPI has been finalised, and cannot be started again in this process");
     if (options->mpi_comm && !initialized)
-        return FAIL(STATUS_USAGE, "a communicator was given, and MPI has not been initialised");
+        return FAIL(STATUS_USAGE,
+                    "got a communicator, but MPI is not initialised; call MPI_Init first");
     if (initialized) {
         MPI_Query_thread(&provided);
     } else {
@@ -281,7 +282,7 @@ enum status world_mpi_open(struct world *world, int *argc, char ***argv,
     TRY(initialize(world, argc, argv, options));
     TRY(status_from_mpi(MPI_Comm_dup(given ? *given : MPI_COMM_WORLD, &impl->comm),
                         "MPI_Comm_dup"));
-    /* Without this MPI aborts by itself and our own error checks never run. */
+    /* Without this MPI aborts on errors, and psring's own checks never run. */
     MPI_Comm_set_errhandler(impl->comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(impl->comm, &world->rank);
     MPI_Comm_size(impl->comm, &world->size);
@@ -298,7 +299,7 @@ bool world_mpi_version(char *text, size_t size)
     return false;
 }
 
-/* A process that is told of no others is alone. */
+/* A process without a rendezvous is alone. */
 enum status world_mpi_open(struct world *world, int *argc, char ***argv,
                            const struct world_options *options)
 {

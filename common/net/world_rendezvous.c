@@ -1,8 +1,9 @@
 /*
- * The collective calls of a world that has met by rendezvous. In every group its first rank is the
- * root: the others send it what they have, it answers all of them. Two messages' latency, and W - 1
- * messages each way through one rank: for the dozens of ranks that are started so, as fast as a
- * tree. All wait in poll(2), so that nobody sleeps longer than he must.
+ * The collective calls of a world that has met by rendezvous. The first rank of every group is its
+ * root: the other ranks send it their data, and it answers all of them. This costs the latency of
+ * two messages, and W - 1 messages each way through one rank. For the dozens of ranks that are
+ * started this way it is as fast as a tree. All ranks wait in poll(2), so that no rank sleeps
+ * longer than necessary.
  */
 #include <errno.h>
 #include <limits.h>
@@ -20,7 +21,7 @@
 #include "common/net/rendezvous.h"
 #include "common/net/world_impl.h"
 
-/* In front of every message. Its type is CONTROL_WORLD + the call. */
+/* The beginning of every message. Its type is CONTROL_WORLD + the call. */
 struct turn {
     struct control_head head; /* with the group's number, and the status of CALL_FAILED */
     uint64_t turn;            /* number of the call in the group */
@@ -28,19 +29,20 @@ struct turn {
 
 struct group_impl {
     uint32_t number; /* of the group in this world */
-    uint64_t turn;   /* of its next call */
+    uint64_t turn;   /* of the group's next call */
 };
 
 struct world_impl {
     struct group all; /* the world as a group */
     struct group_impl calls;
     uint32_t groups; /* made so far */
-    int sockets[];   /* by rank; below 0: no connection to that one. Then the ranks of `all`. */
+    int sockets[];   /* by rank; below 0: no connection to that rank. Then the ranks of `all`. */
 };
 
 enum {
-    CALL_FAILED = WORLD_SCATTER + 1, /* the root has given up, and why follows as text */
-    GRACE_MS = 2000, /* the root, which knows who is missing, says so before the others give up */
+    CALL_FAILED = WORLD_SCATTER + 1, /* the root has given up; its reason follows as text */
+    GRACE_MS = 2000, /* so much longer the other ranks wait: the root knows which rank is missing
+                      * and reports it before they give up */
     TELL_MS = 200,
     TEXT_BYTES = 480,
 };
@@ -55,14 +57,14 @@ static const char *call_name(uint32_t type)
     return known ? names[type - CONTROL_WORLD] : "unknown call";
 }
 
-/* A collective call: what all functions below are about. */
+/* A collective call, for all functions below. */
 struct exchange {
     struct world *world;
     const struct group *group;
-    struct turn mine; /* that this rank expects of the others, and sends */
+    struct turn mine; /* what this rank sends, and expects from the other ranks */
 };
 
-/* Bytes of data that the message has. */
+/* The message's bytes of data. */
 static size_t data_bytes(const struct turn *found)
 {
     return (size_t)found->head.bytes - (sizeof *found - sizeof found->head);
@@ -73,7 +75,7 @@ static int socket_of(const struct exchange *e, int index)
     return e->world->impl->sockets[e->group->ranks[index]];
 }
 
-/* -------- what goes wrong --------------------------------------------------------------------- */
+/* -------- errors ------------------------------------------------------------------------------ */
 
 /* "rank 2 on host2" */
 static void name_rank(const struct exchange *e, int index, char *text, size_t size)
@@ -83,7 +85,7 @@ static void name_rank(const struct exchange *e, int index, char *text, size_t si
     snprintf(text, size, "rank %d%s%s", rank, host[0] ? " on " : "", host);
 }
 
-/* All that have said nothing, from `index` on, as far as there is room. */
+/* Lists all members from `index` on that have sent nothing, as far as they fit. */
 static void name_late(const struct exchange *e, int index, char *text, size_t size)
 {
     size_t used = 0;
@@ -100,7 +102,7 @@ static void name_late(const struct exchange *e, int index, char *text, size_t si
     }
 }
 
-/* A root that gives up: the others hear why. */
+/* Called by a root that gives up: sends the reason to the other ranks. */
 static void tell_others(const struct exchange *e, enum status status, const char *text)
 {
     struct turn failed = e->mine;
@@ -113,27 +115,28 @@ static void tell_others(const struct exchange *e, enum status status, const char
     }
 }
 
-/* Logs what `error`, of the connection to member `index`, means; returns its status. `collecting`:
- * this is the root, to which messages come, and none from it is half sent: so all can be told. */
+/* Logs the `error` of the connection to member `index` and returns its status. `collecting`: this
+ * is the root while it receives. None of its messages is half sent, so it can send the error to
+ * all. */
 static enum status failed(const struct exchange *e, int error, int index, bool collecting)
 {
     enum status status = error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
-    /* A rank that fails says why before it closes its connections. */
+    /* A rank that fails logs its reason before it closes its connections. */
     if (error == ECANCELED || (error != ETIMEDOUT && world_cancelled(e->world)))
         return status;
     const char *call = call_name(e->mine.head.type);
     char who[240], text[TEXT_BYTES];
     name_rank(e, index, who, sizeof who);
     if (error != ETIMEDOUT)
-        snprintf(text, sizeof text, "%s: %s has closed its connection%s%s; see what it says itself",
+        snprintf(text, sizeof text, "%s: %s has closed its connection%s%s; see its own message",
                  call, who, error == ECONNRESET ? "" : ": ",
                  error == ECONNRESET ? "" : strerror(error));
     else {
         if (collecting)
             name_late(e, index, who, sizeof who);
         snprintf(text, sizeof text,
-                 "%s: %s did not come to it within %g s; are all processes alive and all hosts "
-                 "reachable? Uneven ranks need a larger --timeout",
+                 "%s: %s did not reach this call within %g s; are all processes alive and all "
+                 "hosts reachable? Uneven ranks need a larger --timeout",
                  call, who, (double)e->world->timeout_ms / 1000);
     }
     log_error("%s", text);
@@ -142,7 +145,7 @@ static enum status failed(const struct exchange *e, int error, int index, bool c
     return status;
 }
 
-/* Is this the message that the call expects? `collecting`: as for failed. */
+/* Checks that this is the message that the call expects. `collecting`: as in `failed`. */
 static enum status check_turn(const struct exchange *e, const struct turn *found, int index,
                               size_t bytes, bool collecting)
 {
@@ -153,8 +156,8 @@ static enum status check_turn(const struct exchange *e, const struct turn *found
         return STATUS_OK;
     name_rank(e, index, who, sizeof who);
     snprintf(text, sizeof text,
-             "%s is in another collective call: %s %llu of group %u, %zu bytes, where rank %d is "
-             "in %s %llu of group %u, %zu bytes; start all ranks with the same options",
+             "%s is in another collective call: %s %llu of group %u, %zu bytes; rank %d is in "
+             "%s %llu of group %u, %zu bytes; start all ranks with the same options",
              who, call_name(found->head.type), (unsigned long long)found->turn, found->head.group,
              data_bytes(found), e->world->rank, call_name(mine->head.type),
              (unsigned long long)mine->turn, mine->head.group, bytes);
@@ -167,7 +170,7 @@ static enum status check_turn(const struct exchange *e, const struct turn *found
 /* -------- between the root and the others ------------------------------------------------------
  */
 
-/* The turn of member `index`, without the data; ECANCELED: the caller gave up. Without a
+/* Receives the turn of member `index`, without the data. ECANCELED: the caller gave up. Without a
  * watchdog, as in an elastic job, it warns once about a long wait. */
 static int await_turn(const struct exchange *e, int index, struct turn *found, int64_t deadline_ns)
 {
@@ -182,20 +185,20 @@ static int await_turn(const struct exchange *e, int index, struct turn *found, i
     if (warns) {
         char who[240];
         name_rank(e, index, who, sizeof who);
-        log_warn("nothing for %.1f s while waiting for %s in a %s; after %g s it is lost "
-                 "(--timeout)",
+        log_warn("no message for %.1f s while waiting for %s in a %s; --timeout ends the wait "
+                 "after %g s",
                  (double)world->stall_warning_ms / 1000, who, call_name(e->mine.head.type),
                  (double)world->timeout_ms / 1000);
     }
     if (error == ETIMEDOUT)
         error = stream_wait(socket, POLLIN, deadline_ns, world->cancelled, world->cancel_context);
     if (warns && error == 0)
-        log_info("went on after %lld s", (long long)((clock_now_ns() - begun_ns) / NS_PER_S));
+        log_info("continued after %lld s", (long long)((clock_now_ns() - begun_ns) / NS_PER_S));
     return error ? error : stream_receive(socket, found, sizeof *found, world_patience_ms(world));
 }
 
-/* Root: receives from every other member `bytes` bytes to all + index * bytes. The time-out is for
- * all of them to come, and then for the bytes of each to move. */
+/* Root: receives `bytes` bytes from every other member to all + index * bytes. The time-out limits
+ * the time until all have arrived, and then each pause while a member's bytes move. */
 static enum status collect(const struct exchange *e, unsigned char *all, size_t bytes)
 {
     int64_t patience_ms = world_patience_ms(e->world);
@@ -215,7 +218,7 @@ static enum status collect(const struct exchange *e, unsigned char *all, size_t 
     return STATUS_OK;
 }
 
-/* To one other member. */
+/* Sends to one other member. */
 static enum status send_to(const struct exchange *e, int index, const void *data, size_t bytes)
 {
     struct turn turn = e->mine;
@@ -224,7 +227,7 @@ static enum status send_to(const struct exchange *e, int index, const void *data
     return error == 0 ? STATUS_OK : failed(e, error, index, false);
 }
 
-/* Another member: what the root answers, or why it cannot. */
+/* Another member: receives the root's answer, or its error. */
 static enum status receive_answer(const struct exchange *e, void *data, size_t bytes)
 {
     struct turn found;
@@ -301,12 +304,12 @@ static void world_rendezvous_close_in_child(const struct world *world)
 }
 
 /*
- * The bootstrap without MPI: the ranks meet at an address (../rendezvous), and collective calls go
- * over TCP.
+ * The bootstrap without MPI: the ranks meet at an address (rendezvous.c), and collective calls use
+ * TCP.
  *
- * Rank 0 has a connection to every rank. A group with another root makes those that it lacks;
- * connections last as long as the world and serve all groups. That is right because calls block:
- * what two ranks send each other comes in the order of their calls.
+ * Rank 0 has a connection to every rank. A group with another root adds the missing connections;
+ * they last as long as the world and serve all groups. This is correct because calls block: the
+ * messages between two ranks arrive in the order of their calls.
  */
 
 _Static_assert((int)WORLD_HOST_BYTES == (int)RENDEZVOUS_NAME_BYTES, "names of hosts");
@@ -326,14 +329,14 @@ static enum status rendezvous_group_open(struct world *world, struct group *grou
     union address here = address_loopback();
     bool awaits = false;
     (void)color;
-    /* A listener, a member's connection each, and some for strangers and files. */
+    /* A listener, a connection to each member, and some for strangers and files. */
     TRY(world_check_descriptors(world, (group ? group->size : 0) + 4));
     for (int i = 1; group && group->rank == 0 && i < group->size; i++) {
         int *socket = &impl->sockets[group->ranks[i]];
         awaits = awaits || *socket < 0;
         *socket = *socket < 0 ? LISTENER_AWAITED : *socket;
     }
-    /* The others can reach it at the address that it reached rank 0 from. */
+    /* The other members can reach the root at the address from which it reached rank 0. */
     if (awaits && address_of_socket(impl->sockets[0], &here) != 0)
         here = address_loopback(); /* rank 0 has ended: the next call fails */
     address_set_port(&here, 0);
@@ -374,8 +377,8 @@ static const struct world_ops rendezvous_ops = {
     .close = rendezvous_close,
 };
 
-/* Before the first connection. All ranks count the need of rank 0, so that ranks with equal limits
- * fail alike. Rank 0 has one connection to every rank here and one in a watchdog. */
+/* Runs before the first connection. All ranks check the need of rank 0, so that ranks with equal
+ * limits fail alike. Rank 0 has two connections to every rank: one here and one in a watchdog. */
 static enum status check_descriptors(int size)
 {
     enum { FILES = 8 };

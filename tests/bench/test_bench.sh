@@ -245,7 +245,7 @@ says_once() { (($(grep -cF -- "$2" "$folder/$1") == 1)) || fail "$1 does not say
 ends 2 "$lib/mpirun.sh" 2 "$psring" bench --backend none
 says_once err "averages nothing, and 2 processes were started"
 ends 2 "$lib/mpirun.sh" 2 "$psring" bench --backend ps --servers 3 --placement colocated
-says_once err "at most one server a worker"
+says_once err "at most one server per worker"
 ends 2 "$lib/mpirun.sh" 2 "$psring" bench --json -
 says_once err "--json -"
 ends 1 "$psring" bench --backend none --csv /nowhere/x.csv

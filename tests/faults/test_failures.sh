@@ -20,7 +20,7 @@ refused() # WHAT EXIT-CODE WORDS COMMAND...
     launch "$@"
     expect_end "$what" "$expected" "$words"
     (($(grep -c -e "$words" "$folder/log") == 1)) || fail "$what: said more than once:"
-    ! grep -q -e 'told to end' -e 'bad usage' "$folder/log" || fail "$what: more than what is wrong:"
+    ! grep -q -e 'asked to end' -e 'bad usage' "$folder/log" || fail "$what: more than what is wrong:"
 }
 
 mpi=("$lib/mpirun.sh")

@@ -33,7 +33,7 @@ stall()
     kill -STOP "${ranks[$1]}"
     wait_for "rank $1 stopped" "warning: rank $1 on [^ ]* .*sign of life for .*last seen [a-z]"
     kill -CONT "${ranks[$1]}"
-    wait_for "rank $1 continued" "rank $1 on [^ ]* went on after [1-9][0-9]* s"
+    wait_for "rank $1 continued" "rank $1 on [^ ]* continued after [1-9][0-9]* s"
 }
 
 warned_once() # WHAT RANK: of that rank; a busy machine may have starved another one
@@ -83,7 +83,7 @@ warned_once "ssp:3" 1
 launch "$lib/ranks.sh" 3 "$psring" train --model lenet --backend ring --compute paced:500 --straggler 2:24 --steps 1 \
     --stall-warning 3
 expect_end "a slow rank" 0 'warning: rank 2 on .* has not sent bucket 0 of step 0 .*rank 2 has been computing step 0 for'
-grep -q 'rank 2 on .* went on after' "$folder/log" || fail "a slow rank: does not go on:"
+grep -q 'rank 2 on .* continued after' "$folder/log" || fail "a slow rank: does not continue:"
 
 start_ranks 3 "$psring" bench --backend ring -b 4 -e 1k -f 4 --iters 1000 --csv "$folder/rows.csv" --stall-warning 3 --timeout 120
 stall 1

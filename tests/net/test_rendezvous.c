@@ -211,7 +211,8 @@ Test(rendezvous, missing_ranks_are_named)
     struct rank ranks[] = {{.number = 0, .world_size = 5, .startup_timeout_ms = 1000},
                            {.number = 3, .world_size = 5, .startup_timeout_ms = 1000}};
     ranks_run(ranks, 2);
-    ranks_all_say(ranks, 2, 1, "gave up: ranks 1, 2 and 4 of 5 did not come to tcp://127.0.0.1:");
+    ranks_all_say(ranks, 2, 1,
+                  "gave up: ranks 1, 2 and 4 of 5 did not connect to tcp://127.0.0.1:");
 }
 
 Test(rendezvous, nothing_listens)
@@ -303,7 +304,7 @@ Test(rendezvous, the_port_is_taken)
     ranks_start(ranks, 2, address);
     ranks_wait(ranks, 2);
     ranks_all_say(&ranks[0], 1, 1, "another program has that port");
-    ranks_all_say(&ranks[1], 1, 1, "what listens there does not answer");
+    ranks_all_say(&ranks[1], 1, 1, "the program there does not answer");
     while (stream_accept(listening, &socket) == 0) {
         stream_close(&socket);
         connections++;
@@ -341,7 +342,7 @@ Test(rendezvous, address_of_another_host)
 {
     struct rank rank = {.number = 0, .world_size = 2, .address = "tcp://240.0.0.1:29500"};
     ranks_run(&rank, 1);
-    ranks_all_say(&rank, 1, 1, "HOST is the host that rank 0 runs on");
+    ranks_all_say(&rank, 1, 1, "HOST must be the host of rank 0");
 }
 
 /* Plays a rank by hand: says hello as it is told to, and returns the connection. */
@@ -465,7 +466,7 @@ Test(rendezvous, a_rank_that_does_not_come_is_named_to_all)
     ranks_run(ranks, 3);
     cr_assert_eq(ranks[1].code, 0, "%s", ranks[1].said);
     ranks[1] = ranks[2];
-    ranks_all_say(ranks, 2, 5, "did not come to it within 1 s");
+    ranks_all_say(ranks, 2, 5, "did not reach this call within 1 s");
     ranks_all_say(ranks, 2, 5, "barrier: rank 1 on ");
 }
 

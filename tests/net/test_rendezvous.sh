@@ -113,7 +113,7 @@ done
 for pid in "${pids[@]}"; do
     ! wait "$pid" || fail "two of four ranks ended well"
 done
-all_say "rank 0 on $(hostname) gave up: ranks 2 and 3 of 4 did not come"
+all_say "rank 0 on $(hostname) gave up: ranks 2 and 3 of 4 did not connect"
 
 # Once they have met, one that ends is named, and ends all.
 port=$(free_port)

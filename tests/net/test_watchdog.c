@@ -266,7 +266,7 @@ Test(watchdog, a_stall_is_told_once)
     }
     cr_expect_eq(told, 1, "%d times", told);
     at_work(ranks);
-    cr_expect_str_eq(look(&watch, ranks, 25, text), "rank 2 on host2 went on after 25 s");
+    cr_expect_str_eq(look(&watch, ranks, 25, text), "rank 2 on host2 continued after 25 s");
     cr_expect_str_eq(look(&watch, ranks, 26, text), "");
     stall_watch_fini(&watch);
 }
@@ -314,7 +314,8 @@ Test(watchdog, a_silent_rank_stalls)
     cr_expect(stall_watch_look(&watch, ranks, now_ns + 25 * NS_PER_S, text, sizeof text) == false,
               "3 still waits: %s", text);
     at_work(ranks);
-    cr_expect(strstr(look(&watch, ranks, 26, text), "rank 2 on host2 went on after "), "%s", text);
+    cr_expect(strstr(look(&watch, ranks, 26, text), "rank 2 on host2 continued after "), "%s",
+              text);
     stall_watch_fini(&watch);
 }
 
@@ -341,7 +342,7 @@ Test(watchdog, a_silent_rank_has_come_further_than_it_told)
     cr_expect(strstr(text, "rank 2 on host2 has not sent bucket 2 of step 30, nor given a "), "%s",
               text);
     cr_expect(
-        strstr(text, "last seen computing step 17, and a rank tells that about once a second"),
+        strstr(text, "last seen computing step 17, but a rank reports this about once a second"),
         "%s", text);
     stall_watch_fini(&watch);
 }

@@ -316,7 +316,7 @@ Test(config_check, options_suit_the_number_of_processes)
     assert_refused(config_check_world(&config, 2), STATUS_USAGE, "2 processes were started");
     accept(CONFIG_BENCH, &config, "--backend ps --servers 3 --placement colocated");
     cr_assert(config_check_world(&config, 3) == STATUS_OK);
-    assert_refused(config_check_world(&config, 2), STATUS_USAGE, "at most one server a worker");
+    assert_refused(config_check_world(&config, 2), STATUS_USAGE, "at most one server per worker");
     accept(CONFIG_BENCH, &config, "--backend ps --servers 2 --placement mixed");
     cr_assert_str_eq(config_placement_name(&config), "mixed");
     cr_assert(config_check_world(&config, 3) == STATUS_OK);
