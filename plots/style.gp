@@ -15,7 +15,8 @@ array LABEL[12] = ["1 server", "2 servers", "W/2 servers", "W servers", "1 serve
 # Colour of servers in workers, in figures that also show dedicated servers.
 IN_WORKERS = "#B79AD6"
 do for [i = 1:12] {
-    set style line i lc rgb COLOUR[i] pt SHAPE[i] ps (i > 10 ? 1.5 : 0.9) lw 1.8
+    # The ring's line is wide and MPI_Allreduce's thin, so that both show where they coincide.
+    set style line i lc rgb COLOUR[i] pt SHAPE[i] ps (i > 10 ? 1.5 : 0.9) lw (i == 10 ? 4 : i == 12 ? 1 : 1.8)
     set style line 20 + i lc rgb COLOUR[i] lw 1.1 dt 2
 }
 set style line 39 lc rgb "#444444" lw 1.1 dt 2
