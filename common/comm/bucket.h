@@ -57,9 +57,9 @@ size_t bucket_plan(const size_t *counts, size_t layers, const struct bucket_limi
  * while another is ready, but then the link has time to spare. Pure.
  */
 
-/* A layer's share of the arena, and of a step's computation in any unit. Both passes treat the
- * layer in `parts` equal parts, last part first: the backward pass completes the part's gradient,
- * the forward pass needs it. */
+/* A layer's share of the arena, and of a step's computation in any unit. Both passes process
+ * the layer in `parts` equal parts, last part first: the backward pass completes a part's gradient,
+ * the forward pass needs the part. */
 struct bucket_layer {
     size_t count, parts;
     double forward, backward;

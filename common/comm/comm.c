@@ -157,7 +157,7 @@ static void *run_server(void *argument)
     return NULL;
 }
 
-/* Replaces a worker's failure that its server's failure caused by the latter. */
+/* The status to report: a server's failure, if it caused this failure of its worker. */
 static enum status comm_blame(const struct comm *comm, enum status status)
 {
     bool failed = status != STATUS_OK && atomic_load(&comm->server_failed);

@@ -171,8 +171,9 @@ struct dnn_library {
  * - the one that was found when psring was configured
  * - the loader's (LD_LIBRARY_PATH, ldconfig)
  * - cuBLAS's folder, and its sibling cudnn/lib (the layout of NVIDIA's Python packages)
- * - the packages of the Pythons in /usr, /usr/local and /opt, where PyTorch's is False: `reason`
- *   lists the places searched, or the defect of what was found.
+ * - the packages of the Pythons in /usr, /usr/local and /opt, where PyTorch's is
+ *
+ * False: `reason` lists the places searched, or the defect of what was found.
  */
 bool dnn_find(struct dnn_library *library, char reason[CUDA_DNN_TEXT_BYTES]);
 
