@@ -46,9 +46,9 @@
  * other call may be in progress when psring_finalize begins.
  *
  * One process has one world at a time. A child of fork() cannot use its parent's world: there all
- * calls return PSRING_ERROR_STATE. So does psring_init, if the parent had a world when it forked.
- * Over TCP the child closes the inherited connections (by pthread_atfork), so that other ranks see
- * the end of its parent. Over ZeroMQ and MPI it does not.
+ * calls return PSRING_ERROR_STATE. psring_init returns it too, if the parent had a world when it
+ * forked. Over TCP the child closes the inherited connections (by pthread_atfork), so that other
+ * ranks see the end of its parent. Over ZeroMQ and MPI it does not.
  *
  * The process. The library changes no environment variable, signal handler or allocator setting. It
  * raises the soft limit of file descriptors if that is too low (psring_options). The caller can
@@ -108,10 +108,10 @@ enum psring_type {
  * The operations work element by element. All ranks get the same bits (except which of two NaNs).
  * Sums use the elements' type. Their order depends only on size, count and, for auto and
  * hierarchical, on which ranks share a host. The same calls therefore give the same bits in every
- * run. 16-bit numbers are added as float32 and rounded after every addition, to nearest, ties to
- * even; too large values become infinity. Sums of whole numbers wrap around. The average is the sum
- * divided by the size, whole numbers towards zero. The minimum or maximum of a NaN and any value is
- * a NaN.
+ * run. Numbers of 16 bits are added as float32 and rounded after every addition, to nearest, ties
+ * to even; too large values become infinity. Sums of whole numbers wrap around. The average is the
+ * sum divided by the size, whole numbers towards zero. The minimum or maximum of a NaN and any
+ * value is a NaN.
  *
  * PSRING_AVERAGE adds first and divides last, so the sum must fit into the type. Four ranks that
  * average 40,000 get infinity in PSRING_FLOAT16 (largest number: 65,504). Four ranks that average

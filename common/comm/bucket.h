@@ -65,8 +65,8 @@ struct bucket_layer {
     double forward, backward;
 };
 
-/* Sets order (bucket_count): indices into bucket_plan's `buckets`, first to travel first. Of the
- * ready buckets, the one needed first travels first; of equals, the one ready first. */
+/* Sets order (bucket_count): indices into bucket_plan's `buckets`, first to travel first. The next
+ * bucket is the ready one that is needed first, and among equals the one that is ready first. */
 void bucket_order(const struct bucket *buckets, size_t bucket_count,
                   const struct bucket_layer *layers, size_t layer_count, size_t *order);
 

@@ -100,7 +100,7 @@ enum status comm_barrier(struct comm *comm);
 /* Workers: ends the plan; no more buckets follow. Joins a colocated server. */
 enum status comm_finish(struct comm *comm);
 
-/* Of the current or last plan. Final after comm_finish or comm_serve. */
+/* Returns the counts of the current or last plan. Final after comm_finish or comm_serve. */
 void comm_counters(const struct comm *comm, struct comm_counters *counters);
 
 /* The algorithm that a vendor's library reports to have used, e.g. "ring/simple". "" if it reports

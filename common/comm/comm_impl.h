@@ -32,8 +32,10 @@ enum status staging_new(struct staging **staging, struct device *device, const s
                         size_t buckets);
 /*
  * In place: for a backend whose library accesses device memory directly. The same calls then only
- * order that memory's use and copy nothing. staging_down returns `data`. staging_arrive waits until
- * it is computed. staging_up multiplies the result by `scale`, because the library does not.
+ * order that memory's use and copy nothing:
+ * - staging_down returns `data`
+ * - staging_arrive waits until it is computed
+ * - staging_up multiplies the result by `scale`, because the library does not
  */
 enum status staging_new_in_place(struct staging **staging, struct device *device,
                                  const size_t *counts, size_t buckets, float scale);

@@ -1,6 +1,6 @@
 /*
  * Servers that own the parameters: their consistency, what they do with a gradient, and a worker's
- * progress. ps/async.h says when a server applies a push and answers a pull.
+ * progress. The header ps/async.h states when a server applies a push and answers a pull.
  *
  * A worker's *clock* is its current step. If workers do not wait for each other, their clocks
  * differ. With late_steps, a late worker leaves out the steps that it has missed. It then neither

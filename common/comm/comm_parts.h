@@ -3,8 +3,8 @@
  * of any length, and which thread uses the connections when.
  *
  * The trainer and bench know all lengths beforehand. They use comm.h: a list of buckets, servers
- * and copies to and from devices. libpsring knows no length beforehand and has no device, so it
- * uses these parts directly.
+ * and copies to and from devices. The library libpsring knows no length beforehand and has no
+ * device, so it uses these parts directly.
  */
 #ifndef PSRING_COMMON_COMM_COMM_PARTS_H
 #define PSRING_COMMON_COMM_COMM_PARTS_H

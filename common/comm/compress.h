@@ -1,7 +1,7 @@
 /*
- * 16-bit numbers on the wire: float32 rounded to *fp16* (IEEE 754 binary16: 11 significand bits,
- * 6e-8 to 65504) or to *bf16* (the upper half of a float32: 8 bits, the range of a float32). Half
- * the bytes. Only data on the wire is rounded; sums are computed in float32.
+ * 16-bit numbers on the wire. A float32 is rounded to *fp16* (IEEE 754 binary16: 11 significand
+ * bits, 6e-8 to 65504) or to *bf16* (the upper half of a float32: 8 bits, the range of a float32).
+ * Half the bytes. Only data on the wire is rounded; sums are computed in float32.
  *
  * Rounding is to nearest, ties to even, with the same bits on every CPU and for every alignment. A
  * finite number beyond the largest one becomes the largest one, never infinity. Infinity and NaN

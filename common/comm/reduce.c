@@ -9,9 +9,9 @@
 #include "common/device/kernel.h"
 
 /*
- * Reductions of fp16 on CPUs that convert it in hardware (F16C of x86, since 2013). float16.h
- * converts with whole numbers on every CPU, but a sum then costs three times the memory traffic.
- * Both give the same bits.
+ * Reductions of fp16 on CPUs that convert it in hardware (F16C of x86, since 2013). The code of
+ * float16.h converts with whole numbers on every CPU, but a sum then costs three times the memory
+ * traffic. Both give the same bits.
  */
 
 #ifdef PSRING_F16C

@@ -56,7 +56,7 @@ static inline struct dense_rows dense_all_rows(const struct dense *dense)
     return (struct dense_rows){0, dense->inputs};
 }
 
-/* What a backward pass reads and writes. It overwrites all gradients and adds to none. */
+/* The inputs and outputs of a backward pass. It overwrites all gradients and adds to none. */
 struct backward {
     const float *x;       /* the forward pass's input */
     const float *w;       /* its weights */

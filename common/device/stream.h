@@ -77,7 +77,7 @@ enum status device_repeat(struct device *device, device_work *work, void *contex
  * works within the call. */
 int device_steps_ahead(const struct device *device);
 
-/* What a kind of device implements; see the functions above. */
+/* The functions of one kind of device; see those above. */
 struct stream_ops {
     bool memory_is_host;
     int steps_ahead;

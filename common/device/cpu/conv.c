@@ -180,12 +180,11 @@ static void cpu_lines_multiply_transposed(size_t m, size_t n, size_t k, const fl
  * Convolution by matrix products (the functions above make and multiply the matrices).
  *
  * The textbook method (im2col) lays out each window as a row of kernel x kernel x channels values,
- * and multiplies that matrix by the weights. It repeats every pixel kernel^2 times. For a batch in
- * the second layer of keras-cnn that is 85 MB, and moving it costs as much as multiplying it.
- * psring lays out only the window's *lines*: line (r, j) of an image is the run of kernel x
- * channels values at row r, from column j on. One image's lines are kernel times the image and stay
- * in a core's cache. Window (i, j) is then lines (i, j), (i + 1, j), ..., one for each row k of the
- * window:
+ * and multiplies that matrix by the weights. It repeats every pixel kernel^2 times. A batch in the
+ * second layer of keras-cnn then has 85 MB. Moving it costs as much as multiplying it. Here only
+ * the window's *lines* are laid out: line (r, j) of an image is the run of kernel x channels values
+ * at row r, from column j on. One image's lines are kernel times the image and stay in a core's
+ * cache. Window (i, j) is then lines (i, j), (i + 1, j), ..., one for each row k of the window:
  *
  *     y(rows i..) = sum over k of  lines(rows i + k..) x w[k]        forward
  *     dw[k]      += lines(rows i + k..)^T x dy(rows i..)             backward

@@ -7,9 +7,9 @@
  *
  * It computes a block of images at a time to bound the size of the columns. If the columns of the
  * largest batch are small enough, forward keeps them for backward in memory that the caller holds.
- * dw is a small result with a long sum over all windows. That sum is cut into slices, which are
- * multiplied at once and added in order. Bias, relu and pooling are one pass over the window
- * outputs.
+ * The gradient dw is a small result with a long sum over all windows. That sum is cut into slices,
+ * which are multiplied at once and added in order. Bias, relu and pooling are one pass over the
+ * window outputs.
  *
  * Images of one channel need no columns (kernels/direct.cu) unless a gradient by them is wanted.
  */

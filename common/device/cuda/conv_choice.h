@@ -1,5 +1,5 @@
 /*
- * A convolution's shape computed by cuDNN. cuDNN's algorithms do the products. psring's kernels do
+ * A convolution's shape computed by cuDNN: its algorithms do the products. Kernels of psring do
  * bias, relu and pooling in one pass over the window outputs, and the bias gradient.
  */
 #ifndef PSRING_COMMON_DEVICE_CUDA_CONV_CHOICE_H

@@ -83,8 +83,8 @@ void cuda_multiply(struct cuda *cuda, const struct cuda_gemm *gemm);
 
 /*
  * The same with k cut into slices of `slice` (the last may be shorter), which are multiplied at
- * once. c (slices, m, n) gets one product per slice, which kernel_sum_slices adds. Uncut, a product
- * with a small result and a long k would keep only a few multiprocessors busy.
+ * once. The result c (slices, m, n) has one product per slice, which kernel_sum_slices adds. Uncut,
+ * a product with a small result and a long k would keep only a few multiprocessors busy.
  */
 void cuda_multiply_sliced(struct cuda *cuda, const struct cuda_gemm *gemm, size_t slice);
 

@@ -217,8 +217,8 @@ static __device__ vector<N> gradient_of(struct pooling s, struct place p, const 
     return gradient;
 }
 
-/* Each thread does one vector of channels of a group of cells. Of a cell's four pixels, the largest
- * gets the gradient and the others get 0. The sums over all cells are the bias gradient. */
+/* Each thread does one vector of channels of a group of cells. The largest of a cell's four pixels
+ * gets the gradient, and the others get 0. The sums over all cells are the bias gradient. */
 template <int N>
 static __global__ void spread(struct pooling s, struct cells c, uint32_t groups, bool add,
                               const vector<N> *dy, const vector<N> *y, const positions<N> *index,

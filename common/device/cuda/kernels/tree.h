@@ -1,9 +1,9 @@
 /*
  * Sums over many threads within one launch (.cu only). Each group of rows has one sum per column.
- * The sums go up a tree. Of up to TREE_FAN neighbours, the thread that arrives last adds all their
- * sums, from the first to the last, and continues one level up. The thread that arrives last
- * differs from run to run, but its additions and their order do not. 2,000 groups need three levels
- * of at most 16 additions; one thread per column would add 2,000 numbers.
+ * The sums go up a tree. Up to TREE_FAN neighbours share a node. The thread that arrives there last
+ * adds all their sums, from the first to the last, and continues one level up. This thread differs
+ * from run to run, but its additions and their order do not. For example, 2,000 groups need three
+ * levels of at most 16 additions; one thread per column would add 2,000 numbers.
  *
  * The last thread must see the values of all its neighbours. Each thread writes, passes a fence and
  * increments a counter. The last one sees the full count, passes a fence and reads. This is the
