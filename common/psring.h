@@ -53,11 +53,11 @@
  * The process. The library changes no environment variable, signal handler or allocator setting. It
  * raises the soft limit of file descriptors if that is too low (psring_options). The caller can
  * make messages faster:
- *  - over ZeroMQ on links of 10 Gbit/s or more: mallopt(M_MMAP_THRESHOLD, 32 << 20) and
- *    mallopt(M_TRIM_THRESHOLD, 1 << 30)
- *  - over Open MPI's TCP, in the environment:
- *    OMPI_MCA_btl_tcp_flags=send,inplace,need-ack,need-csum,hetero-rdma. Without it two ranks that
- *    exchange messages use one direction of their link at a time.
+ *   - over ZeroMQ on links of 10 Gbit/s or more: mallopt(M_MMAP_THRESHOLD, 32 << 20) and
+ *     mallopt(M_TRIM_THRESHOLD, 1 << 30)
+ *   - over Open MPI's TCP, in the environment:
+ *     OMPI_MCA_btl_tcp_flags=send,inplace,need-ack,need-csum,hetero-rdma. Without it two ranks that
+ *     exchange messages use one direction of their link at a time.
  * options.network does not choose the interface of MPI.
  */
 #ifndef PSRING_H
@@ -126,13 +126,13 @@ struct psring_buckets; /* a gradient that is reduced in pieces as they become re
 
 /*
  * Zero selects the default. Ranks meet in one of four ways, the first of these that is present:
- *  mpi_comm      the ranks of that communicator; its owner continues to use and finalise MPI
- *  rendezvous    rank 0 listens there and all others connect; with rank and size
- *  environment   mpirun or srun (OMPI_COMM_WORLD_RANK, PMIX_RANK or PMI_RANK is set), in a library
- *                built with MPI: it initialises MPI unless that is done, and finalises what it has
- *                initialised, which MPI allows once per process; or torchrun, or any launcher that
- *                sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
- *  none of them  this process is alone, a world of one
+ *   mpi_comm      the ranks of that communicator; its owner continues to use and finalise MPI
+ *   rendezvous    rank 0 listens there and all others connect; with rank and size
+ *   environment   mpirun or srun (OMPI_COMM_WORLD_RANK, PMIX_RANK or PMI_RANK is set), in a library
+ *                 built with MPI: it initialises MPI unless that is done, and finalises what it has
+ *                 initialised, which MPI allows once per process; or torchrun, or any launcher that
+ *                 sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
+ *   none of them  this process is alone, a world of one
  *
  * psring_init and psring_split raise the process's soft limit of file descriptors (RLIMIT_NOFILE)
  * as far as they need. If the hard limit is too low they fail, and psring_error states the need.
@@ -214,12 +214,13 @@ PSRING_API enum psring_status psring_free(struct psring **group);
  * sends and receives; each message adds 64 bytes. A communicator of one does nothing. */
 
 /* data (count): reduces all ranks' data; every rank gets the result. Cost by backend:
- * - ring: 2(N-1)/N M in 2(N-1) steps (one step if N is 2, up to 3 MB)
- * - rhd: 2(N-1)/N M in at most 2 lg N steps (up to 2 KB, for N a power of two: lg N M in lg N
- *   steps)
- * - hierarchical, on H hosts of L ranks: 2(H-1)/H M/L in 2(H-1) steps, because a rank reduces one
- *   L-th of the vector (to within a chunk). A host has L+1 times 4 MB of shared memory per
- *   communicator; longer vectors go in pieces of that. */
+ *   - ring: 2(N-1)/N M in 2(N-1) steps (one step if N is 2, up to 3 MB)
+ *   - rhd: 2(N-1)/N M in at most 2 lg N steps (up to 2 KB, for N a power of two: lg N M in lg N
+ *     steps)
+ *   - hierarchical, on H hosts of L ranks: 2(H-1)/H M/L in 2(H-1) steps, because a rank reduces one
+ *     L-th of the vector (to within a chunk)
+ * Hierarchical uses L+1 times 4 MB of shared memory on each host, per communicator. Longer vectors
+ * go in pieces of that. */
 PSRING_API enum psring_status psring_allreduce(struct psring *comm, void *data, size_t count,
                                                enum psring_type type, enum psring_op op);
 

@@ -27,7 +27,7 @@ endif()
 target_include_directories(psring_shared INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/common>
                                                    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
-# Before 1.0 a new minor version may change everything.
+# Before 1.0 a new minor version may break anything.
 set(library_soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set_target_properties(psring_shared PROPERTIES
                       OUTPUT_NAME psring EXPORT_NAME psring C_VISIBILITY_PRESET hidden

@@ -1,4 +1,4 @@
-/* Lists the GPUs and explains why there are none. `psring info` prints them and the libraries that
+/* Lists the GPUs, or explains why there are none. `psring info` prints them and the libraries that
  * they need. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
