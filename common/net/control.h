@@ -174,13 +174,13 @@ int listener_adopt(struct listener *listener, int socket, size_t watched_max);
 void listener_close(struct listener *listener);
 
 /*
- * Waits for the first of these events: - A connection has sent its hello. *socket and *hello then
- * belong to the caller. The strings in
+ * Waits for the first of these events:
+ *   - A connection has sent its hello. *socket and *hello then belong to the caller. The strings in
  *     *hello are terminated and printable. After a hello of another protocol version only the head
  *     up to `value` is known.
- * - One of the `count` watched connections has data or has closed: *which. Those below 0 are
+ *   - One of the `count` watched connections has data or has closed: *which. Those below 0 are
  *     skipped.
- * - The time reaches deadline_ns, by clock_now_ns. 0: no deadline.
+ *   - The time reaches deadline_ns, by clock_now_ns. 0: no deadline.
  */
 enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns,
                                   const int *watched, size_t count, struct hello *hello,

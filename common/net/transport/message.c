@@ -79,7 +79,7 @@ void message_encode(const struct message *message, uint8_t bytes[MESSAGE_HEADER_
     put_le(bytes + 60, message->late, 2);
 }
 
-/* NULL if this is a header of run `run_id`, right or wrong; else why not. */
+/* NULL: this is a header of run `run_id`, valid or not. Else the reason why not. */
 static const char *find_stranger(const uint8_t *bytes, size_t size, uint64_t run_id)
 {
     if (size != MESSAGE_HEADER_BYTES)
@@ -108,7 +108,7 @@ static bool reserved_bytes_are_zero(const uint8_t *bytes, const struct message *
            (answers || get_le(bytes + 56, 6) == 0) && get_le(bytes + 60, 2) <= 1;
 }
 
-/* NULL if every field is within `limits`, else which one is not. */
+/* NULL: every field is within `limits`. Else the name of the fault. */
 static const char *find_fault(const uint8_t *bytes, const struct message *message,
                               const struct message_limits *limits)
 {
@@ -123,7 +123,7 @@ static const char *find_fault(const uint8_t *bytes, const struct message *messag
     if (message->length > limits->length_max)
         return "payload longer than agreed";
     if (limits->dtype != MESSAGE_ANY_DTYPE && message->dtype != limits->dtype)
-        return "its elements have another type than ours; do all ranks run with the same "
+        return "its elements have another type than this rank's; do all ranks run with the same "
                "--compress";
     size_t element_bytes = message_element_bytes(message->dtype);
     if (message->length % element_bytes || message->offset % element_bytes)

@@ -1,7 +1,7 @@
 /*
  * The header of every message between nodes: MESSAGE_HEADER_BYTES bytes, little-endian, versioned.
  * Encoding and decoding are pure functions of bytes. A header from the network is untrusted:
- * message_decode looks at every field before anything is used.
+ * message_decode checks every field before anything is used.
  *
  *   at  0  u32 magic "PSRG"    at  8  u64 run id      at 32  u64 step
  *       4  u16 version             16  u32 sender         40  u64 offset (bytes into the bucket)
@@ -10,7 +10,7 @@
  *                                                         58  u16 ahead      }
  *                                                         60  u16 late       }
  *
- * In a message of libpsring, the call that it belongs to (struct message_call); else zero:
+ * In a message of libpsring, its call (struct message_call); else zero:
  *
  *       26  u16 group      28  u32 number      56  u8 what, op and dtype (3, 2 and 3 bits)
  *                                              57  u16 root      59  u40 count
@@ -30,20 +30,20 @@ enum message_kind {
     MESSAGE_SEGMENT = 1, /* ring, rhd, hierarchical: part of a chunk */
     MESSAGE_PUSH = 2,    /* worker to server: a gradient chunk */
     MESSAGE_PULL = 3,    /* server to worker: the reduced chunk, or fresh parameters */
-    MESSAGE_BYE = 4,     /* worker to server: nothing more will come; no payload */
-    MESSAGE_PAUSE = 5,   /* worker to server: nothing more, until they have met; no payload */
+    MESSAGE_BYE = 4,     /* worker to server: its last message; no payload */
+    MESSAGE_PAUSE = 5,   /* worker to server: its last message until they have met; no payload */
     /* For servers that own the parameters (common/comm/comm_options.h): */
-    MESSAGE_STORE = 6, /* worker to server: a chunk of an array; `step` is which one */
-    MESSAGE_FETCH = 7, /* worker to server: asks for a chunk of one; no payload */
+    MESSAGE_STORE = 6, /* worker to server: a chunk of array number `step` */
+    MESSAGE_FETCH = 7, /* worker to server: requests such a chunk; no payload */
     MESSAGE_CLOCK = 8, /* worker to server: it continues with `step`; no payload */
     /* Between ranks that call libpsring, without a slot: */
     MESSAGE_CALL = 9,    /* this rank waits in its call for the receiver; no payload */
-    MESSAGE_FAILED = 10, /* this rank has failed with the status `step`; the payload says why */
+    MESSAGE_FAILED = 10, /* this rank has failed with the status `step`; payload: the reason */
 };
 
-/* Elements of the payload. */
+/* The elements of the payload. */
 enum message_dtype {
-    MESSAGE_ANY_DTYPE = 0, /* of limits alone, never of a message */
+    MESSAGE_ANY_DTYPE = 0, /* in limits only, never in a message */
     MESSAGE_FLOAT32 = 1,
     MESSAGE_FP16 = 2,
     MESSAGE_BF16 = 3,
@@ -53,7 +53,7 @@ enum message_dtype {
     MESSAGE_DTYPES
 };
 
-/* Bytes of an element; not of MESSAGE_ANY_DTYPE. */
+/* Bytes of an element; not for MESSAGE_ANY_DTYPE. */
 size_t message_element_bytes(enum message_dtype dtype);
 
 /* The calls of libpsring. */
@@ -76,9 +76,9 @@ struct message_call {
     enum message_what what;
     uint16_t group;  /* number of the communicator: 0 is the world, then by splits */
     uint32_t number; /* of the call in the communicator, from 1 on */
-    uint8_t op;      /* 0 to 3: enum reduce_op; 0 where there is none */
+    uint8_t op;      /* 0 to 3: enum reduce_op; 0 for a call without one */
     enum message_dtype dtype;
-    uint16_t root;  /* 0 where there is none */
+    uint16_t root;  /* 0 for a call without one */
     uint64_t count; /* of elements, at most MESSAGE_COUNT_MOST */
 };
 
@@ -93,29 +93,33 @@ struct message {
     uint64_t offset;
     uint64_t length;
     enum message_dtype dtype;
-    /* Answers with fresh parameters have these. staleness: the steps of the slowest other worker
-     * that they lack. ahead: the steps that the first worker is ahead of the one that pushed. late:
-     * its push came too late, and was not used. */
+    /* For answers with fresh parameters. staleness: the steps of the slowest other worker that the
+     * parameters lack. ahead: the steps that the first worker is ahead of the worker that pushed.
+     * late: its push came too late and was not used. */
     uint16_t staleness, ahead;
     bool late;
     struct message_call call; /* of segments, MESSAGE_CALL and MESSAGE_FAILED */
 };
 
-/* A receiver knows this before it reads, and refuses anything else. */
+/* Known to the receiver before it reads; it refuses anything else. */
 struct message_limits {
-    uint64_t run_id;          /* random: without it no process can make a header of this run */
+    uint64_t run_id;          /* random: no process can make a header of this run without it */
     uint32_t nodes;           /* senders are 0..nodes-1 */
     uint64_t length_max;      /* payload bytes */
-    enum message_dtype dtype; /* MESSAGE_ANY_DTYPE: all are accepted */
+    enum message_dtype dtype; /* MESSAGE_ANY_DTYPE: every type is accepted */
 };
 
 void message_encode(const struct message *message, uint8_t bytes[MESSAGE_HEADER_BYTES]);
 
 /*
- * Decodes `size` bytes. STATUS_INPUT if they are not a header of this run (size, magic, version,
- * run id): anybody can send such bytes. STATUS_PROTOCOL if they are, and a field is not within
- * `limits`: then a rank of this run has sent them. In both cases *reason (static) says what is
- * wrong, for the caller's log message, and `message` is left alone.
+ * Decodes `size` bytes.
+ * - STATUS_INPUT: they are not a header of this run (size, magic, version, run id). Any process can
+ *   send such bytes.
+ * - STATUS_PROTOCOL: they are, but a field is not within `limits`. A rank of this run has sent
+ *   them.
+ *
+ * In both cases *reason (static) states the fault for the caller's log message, and `message` is
+ * unchanged.
  */
 enum status message_decode(const uint8_t *bytes, size_t size, const struct message_limits *limits,
                            struct message *message, const char **reason);

@@ -1,19 +1,19 @@
 /*
- * The MPI transport. A message is two MPI messages of one tag each: the header, then the payload
- * (sent even when empty, so that a posted pair is always matched). MPI keeps messages of one sender
- * and tag in order, so headers and payloads pair up by themselves. Payloads are sent from and
- * received into the caller's memory; a borrowed slot has a staging buffer of its capacity.
+ * The MPI transport. A message is two MPI messages with one tag each: the header, then the payload
+ * (sent even if empty, so that a posted pair always matches). MPI keeps messages of one sender and
+ * tag in order, so headers and payloads pair up. Payloads are sent from and received into the
+ * caller's memory. A borrowed slot has a staging buffer of its capacity.
  *
- * Embedded in a program that lives on after an error, the transport copies payloads at both ends.
- * MPI cannot take back a message that has begun. After an error it may still use the copies, and
- * they are never freed then. A payload's receive begins only when the header is the expected one,
- * because Open MPI 4.1 wrote beyond a buffer that was too short for the message. If another thread
- * calls MPI too, headers may complete in any order here, so the tag of a payload has its number.
+ * Embedded in a program that continues after an error, the transport copies payloads at both ends.
+ * MPI cannot cancel a message that has begun: after an error it may still use the copies, so they
+ * are never freed. A payload's receive begins only after the expected header, because Open MPI 4.1
+ * wrote beyond a buffer that was too short for the message. If another thread calls MPI too,
+ * headers may complete in any order here. The tag of a payload therefore contains its number.
  *
- * A process may host a worker and a server: the tag says which role sends and which receives.
+ * A process may host a worker and a server: the tag gives the roles of sender and receiver.
  * Messages without a slot have a separate tag, and a wait probes for them every LOOK_MS.
  *
- * Waiting: MPI can only test or spin, so we test, and back off (yield, then sleep for a little)
+ * Waiting: MPI can only test or spin, so a wait tests, and backs off (yields, then sleeps briefly)
  * while nothing moves.
  *
  * A build without MPI does not define PSRING_HAVE_MPI. It has only the table after #else.
@@ -34,9 +34,9 @@
 enum mpi_part { PART_HEADER, PART_PAYLOAD };
 
 enum {
-    TAG_NOTICE = 8,      /* beyond those of tag_of */
+    TAG_NOTICE = 8,      /* greater than all of tag_of */
     TAG_PAYLOADS = 9,    /* embedded: the first tag of payloads, */
-    PAYLOAD_TAGS = 4096, /* their number; MPI has tags up to 32767 */
+    PAYLOAD_TAGS = 4096, /* and their number; MPI has tags up to 32767 */
 };
 
 /* Two MPI requests that complete together: a send, or a slot's receive. */
@@ -49,16 +49,16 @@ struct transfer {
 struct transport_slot_impl {
     struct transfer transfer;
     uint8_t header[MESSAGE_HEADER_BYTES];
-    bool awaits_header; /* embedded: and the payload's receive has not begun */
-    void *staging;      /* slot->capacity bytes, made at the first borrowed post */
+    bool awaits_header; /* embedded: the payload's receive has not begun */
+    void *staging;      /* slot->capacity bytes, allocated at the first borrowed post */
 };
 
 struct send {
     struct transfer transfer;
     uint8_t header[MESSAGE_HEADER_BYTES];
-    void *copy; /* embedded: of the payload; `size` bytes */
+    void *copy; /* embedded: copy of the payload; `size` bytes */
     size_t size;
-    struct send *next; /* in flight to this peer, oldest first; or in the pool of free ones */
+    struct send *next; /* in flight to this peer, oldest first; or free, in the pool */
 };
 
 /* A message without a slot: header and payload in one. */
@@ -68,12 +68,12 @@ struct notice {
     uint8_t bytes[MESSAGE_HEADER_BYTES + TRANSPORT_WORDS_BYTES];
 };
 
-/* All that is in flight: parallel arrays of `active` entries, room for `size`, in order of
+/* All requests in flight: parallel arrays of `active` entries, room for `size`, in order of
  * starting. */
 struct requests {
     MPI_Request *requests;
     struct transfer **transfers;
-    int *indices; /* what MPI_Testsome fills, with statuses */
+    int *indices; /* results of MPI_Testsome, with statuses */
     MPI_Status *statuses;
     int active, size;
 };
@@ -83,18 +83,18 @@ struct mpi_peer {
     uint64_t completed;
 };
 
-/* One communicator for both endpoints of a process; freed with the last. Main thread only. */
+/* One communicator for both endpoints of a process, freed with the last. Main thread only. */
 struct mpi_shared {
     MPI_Comm comm;
     int users;
-    bool abandoned; /* after an error messages are under way: the communicator stays */
+    bool abandoned; /* messages are in flight after an error: the communicator stays */
 };
 
 struct mpi_endpoint {
     struct transport base;
     struct mpi_shared *shared;
     struct send *pool;
-    struct notice *notices; /* not known to have left */
+    struct notice *notices; /* may still be in flight */
     struct requests requests;
     struct backoff backoff;
     struct mpi_peer peers[]; /* by node */
@@ -110,7 +110,7 @@ static int tag_of(enum node_role from, enum node_role to, enum mpi_part part)
     return ((int)from * 2 + (int)to) * 2 + part;
 }
 
-/* The tag of a payload. `number`: of the message, among those from one rank to the other. */
+/* The tag of a payload. `number`: its index among the messages from one rank to the other. */
 static int payload_tag(const struct transport *transport, enum node_role from, enum node_role to,
                        uint64_t number)
 {
@@ -136,7 +136,8 @@ static enum status check_length(size_t length)
 
 /* -------- requests ---------------------------------------------------------------------------- */
 
-/* The array with room for `count`; as it was, and *good false, if there is no memory. */
+/* Returns the array with room for `count`. Without memory returns it unchanged, and sets *good to
+ * false. */
 static void *grown(void *array, int count, size_t element_bytes, bool *good)
 {
     void *resized = realloc(array, (size_t)count * element_bytes);
@@ -144,7 +145,7 @@ static void *grown(void *array, int count, size_t element_bytes, bool *good)
     return resized ? resized : array;
 }
 
-/* Makes room for `more` of them; allocates only while the number in flight still grows. */
+/* Makes room for `more` requests. Allocates only while the number in flight still grows. */
 static enum status requests_reserve(struct requests *requests, int more)
 {
     enum { SIZE_FIRST = 64 };
@@ -162,7 +163,7 @@ static enum status requests_reserve(struct requests *requests, int more)
     return STATUS_OK;
 }
 
-/* Takes out those that have completed (now MPI_REQUEST_NULL), keeping the order. */
+/* Removes completed requests (now MPI_REQUEST_NULL) and keeps the order. */
 static void requests_compact(struct requests *requests)
 {
     int kept = 0;
@@ -176,8 +177,8 @@ static void requests_compact(struct requests *requests)
     requests->active = kept;
 }
 
-/* Takes out those of `transfer`, a receive. False if MPI may yet write to its memory: it cannot
- * cancel a receive whose message has begun to arrive. */
+/* Removes the requests of `transfer`, a receive. False: MPI may still write to its memory, because
+ * it cannot cancel a receive whose message has begun to arrive. */
 static bool requests_cancel(struct requests *requests, const struct transfer *transfer)
 {
     enum { CANCEL_TESTS = 100 };
@@ -283,7 +284,7 @@ static uint64_t mpi_completed(struct transport *transport, int node)
 
 /* -------- without a slot ---------------------------------------------------------------------- */
 
-/* Frees those that have left; true: all have. */
+/* Frees notices that have left. True: all have. */
 static bool free_notices(struct mpi_endpoint *endpoint)
 {
     struct notice **link = &endpoint->notices;
@@ -324,8 +325,8 @@ static enum status mpi_notify(struct transport *transport, int node,
     return STATUS_OK;
 }
 
-/* Takes a message with this tag that no receive was posted for: up to `size` bytes. *here: there
- * was one. */
+/* Takes a message with this tag and without a posted receive: up to `size` bytes. *here: there was
+ * one. */
 static enum status take_unposted(struct transport *transport, int tag, uint8_t *bytes, size_t size,
                                  struct message *message, bool *here)
 {
@@ -363,7 +364,7 @@ out:
     return status;
 }
 
-/* A header that no receive was posted for. */
+/* Looks for a header without a posted receive. */
 static enum status mpi_check_end(struct transport *transport)
 {
     enum status status;
@@ -378,7 +379,7 @@ out:
     return status;
 }
 
-/* Embedded, a send has its payload, and only notices may have to leave. */
+/* Embedded, a send has its own copy of the payload, so only notices may still have to leave. */
 static bool mpi_is_empty(struct transport *transport)
 {
     return free_notices(endpoint_of(transport));
@@ -397,9 +398,9 @@ static enum status mpi_slot_init(struct transport *transport, struct transport_s
 }
 
 /*
- * A slot that goes away while posted (a server's, after the last BYE): nothing will come for it.
- * Only after an error, when a peer stopped in the middle of a message, MPI may yet write to the
- * slot's memory, which then has to stay.
+ * A server's slot may be freed while posted, after the last BYE: no message will arrive in it.
+ * After an error a peer may have stopped in the middle of a message. MPI may then still write to
+ * the slot's memory, which is therefore not freed.
  */
 static void mpi_slot_fini(struct transport *transport, struct transport_slot *slot)
 {
@@ -419,7 +420,7 @@ static enum status mpi_post(struct transport *transport, struct transport_slot *
     if (staged && !impl->staging && slot->capacity && !(impl->staging = malloc(slot->capacity)))
         return out_of_memory();
     impl->transfer = (struct transfer){.pending = 2, .slot = slot};
-    memset(impl->header, 0, sizeof impl->header); /* of the last message */
+    memset(impl->header, 0, sizeof impl->header); /* clears the last message's */
     enum node_role from = topology_role(&transport->topology, slot->peer), to = transport->role;
     TRY(begin(endpoint, &impl->transfer, slot->peer, tag_of(from, to, PART_HEADER), impl->header,
               MESSAGE_HEADER_BYTES));
@@ -434,7 +435,7 @@ out:
     return status;
 }
 
-/* A slot's header is here. */
+/* Validates the header of a slot, which has arrived. */
 static enum status accept_header(struct mpi_endpoint *endpoint, struct transport_slot *slot,
                                  struct message *message)
 {
@@ -442,7 +443,7 @@ static enum status accept_header(struct mpi_endpoint *endpoint, struct transport
                             message);
 }
 
-/* Embedded: a slot's header is here, and the receive of its payload begins. */
+/* Embedded: a slot's header has arrived, and the receive of its payload begins. */
 static enum status receive_payload(struct mpi_endpoint *endpoint, struct transfer *transfer)
 {
     enum status status;
@@ -462,7 +463,7 @@ out:
     return status;
 }
 
-/* Both parts of a slot's message are here. Embedded, receive_payload has claimed the slot. */
+/* Both parts of a slot's message have arrived. Embedded, receive_payload has claimed the slot. */
 static enum status receive_done(struct mpi_endpoint *endpoint, struct transfer *transfer)
 {
     enum status status = STATUS_OK;
@@ -473,7 +474,7 @@ static enum status receive_done(struct mpi_endpoint *endpoint, struct transfer *
         TRY(accept_header(endpoint, slot, &message));
     int64_t payload_bytes = transfer->received_bytes - MESSAGE_HEADER_BYTES;
     if (payload_bytes < 0 || message.length != (uint64_t)payload_bytes)
-        return FAIL(STATUS_INPUT, "MPI: a payload of %lld bytes came with a header that says %llu",
+        return FAIL(STATUS_INPUT, "MPI: a payload has %lld bytes, but its header gives %llu",
                     (long long)payload_bytes, (unsigned long long)message.length);
     if (!embedded)
         TRY(transport_claim(&endpoint->base, slot, &message));
@@ -486,7 +487,7 @@ out:
     return status;
 }
 
-/* A payload longer than its slot. Its header, if it is here, may say why. */
+/* A payload was longer than its slot. If its header has arrived, it may give the reason. */
 static enum status refuse_long(struct mpi_endpoint *endpoint, struct transport_slot *slot)
 {
     static const uint8_t none[MESSAGE_HEADER_BYTES];
@@ -517,7 +518,7 @@ static enum status testsome_failed(struct mpi_endpoint *endpoint, int code, int 
 static enum status mpi_progress(struct transport *transport, int64_t wait_ns, bool for_sends,
                                 bool *moved)
 {
-    (void)for_sends; /* a poll finds both */
+    (void)for_sends; /* one poll finds both */
     struct mpi_endpoint *endpoint = endpoint_of(transport);
     int count = 0;
     *moved = false;
@@ -565,7 +566,7 @@ static void mpi_close(struct transport *transport)
 {
     struct mpi_endpoint *endpoint = endpoint_of(transport);
     struct requests *requests = &endpoint->requests;
-    /* A send still in flight (only after an error) keeps its header: MPI may yet read it. */
+    /* A send still in flight (only after an error) keeps its header: MPI may still read it. */
     for (uint32_t node = 0; node < transport->limits.nodes; node++)
         mpi_completed(transport, (int)node);
     while (endpoint->pool) {

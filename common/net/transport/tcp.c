@@ -1,20 +1,20 @@
 /*
  * The TCP transport: plain sockets, and no thread but the caller's. One connection joins two nodes
- * and carries messages both ways: header, payload, header, payload. Two nodes of one process have a
- * socketpair(2) in its place.
+ * and carries messages in both directions: header, payload, header, payload. Two nodes of one
+ * process have a socketpair(2) instead.
  *
  * There is no thread between the algorithm and the kernel. A send gives header and payload to the
- * kernel, several messages in one call if there are several. It remembers what the kernel did not
- * take, by pointer, because the payload is the caller's.
+ * kernel, several messages in one call if possible. It keeps a pointer to the bytes that the kernel
+ * did not take, because the payload is the caller's.
  *
- * A receive reads only what slots are posted for. The payload goes from the kernel to where the
- * slot wants it, or into one of a few buffers that stay in the processor's cache. An unexpected
+ * A receive reads only messages that slots are posted for. The payload goes from the kernel to the
+ * slot's buffer, or into one of a few buffers that stay in the processor's cache. An unexpected
  * message stays in the kernel, whose window then stops the sender. It costs no memory here.
  *
- * A wait tries again and again for SPIN_NS if every thread that waits can have a core, and soon
- * offers its core to other threads. A message that comes meanwhile costs no sleep and no wake-up.
- * Then it sleeps in poll(2), or in epoll(7) if more than a FEW peers are of interest.
- * Connections: tcp_connect.c.
+ * A wait retries for SPIN_NS if every waiting thread can have a core. After SPIN_ALONE_NS it offers
+ * its core to other threads. A message that arrives meanwhile costs no sleep and no wake-up. Then
+ * it sleeps in poll(2), or in epoll(7) if more than FEW peers are of interest. Connections:
+ * tcp_connect.c.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,27 +30,27 @@
 #include "common/base/util.h"
 #include "common/net/transport/tcp_impl.h"
 
-/* Long messages are held until the next wait, or until there are HELD_BYTES of them. Then the
- * kernel gets them together, and makes fewer and longer packets of them. Shorter ones go at once.
- */
+/* Long messages are held until the next wait, or until they have HELD_BYTES. The kernel then gets
+ * them together, and makes fewer and longer packets. Shorter messages are sent at once. */
 enum { HELD_BYTES = 128 << 10, HELD_LENGTH_LEAST = 16 << 10 };
 
-/* One look at a peer reads this much, unless a message is longer: it stays in the cache. */
+/* The limit for one read of a peer, unless a message is longer: so much stays in the cache. */
 enum { READ_BYTES = 128 << 10 };
 
 enum { SENT_AT_ONCE = 8, BUFFER_ALIGNMENT = 64 };
 
 enum { FEW = 4, EVENTS_AT_ONCE = 64, MISSED_MS = 50 /* between looks at the clock */ };
 
-/* How long a wait tries, and how much of that without offering its core. The rank that it waits for
- * may be on the same core, because other programs run on the others. */
+/* The time that a wait retries, and the first part of it, in which it keeps its core. The awaited
+ * rank may be on the same core, because other programs run on the other cores. */
 #define SPIN_NS (50 * NS_PER_MS / 1000)
 #define SPIN_ALONE_NS (10 * NS_PER_MS / 1000)
 
-/* A watchdog of the world has this long to name the cause why a connection has closed. */
+/* Time for a watchdog to name the reason why a connection has closed. */
 #define LOST_GRACE_NS (2 * NS_PER_S)
 
-/* Nothing more goes, and nothing comes but what is here already. A wait for this peer finds out. */
+/* The connection is lost: no more bytes leave, and only those already here can be read. A wait for
+ * this peer reports it. */
 static void lose(struct tcp_peer *peer, int error)
 {
     peer->readable = peer->hung_up = true;
@@ -75,7 +75,7 @@ static int pieces_of(const struct tcp_send *send, size_t sent, struct iovec *pie
     return count;
 }
 
-/* Bytes that the kernel has taken; 0: none now, or the connection is lost. */
+/* The bytes that the kernel has taken. 0: none now, or the connection is lost. */
 static size_t send_pieces(struct tcp_peer *peer, struct iovec *pieces, int count)
 {
     const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)count};
@@ -91,7 +91,7 @@ static size_t send_pieces(struct tcp_peer *peer, struct iovec *pieces, int count
     return 0;
 }
 
-/* Sends what is queued. *completed: a message's last byte has gone. */
+/* Sends the queue. *completed: the last byte of a message has gone. */
 static void flush(struct tcp_peer *peer, bool *moved, bool *completed)
 {
     peer->held_bytes = 0;
@@ -122,7 +122,7 @@ static void flush(struct tcp_peer *peer, bool *moved, bool *completed)
     }
 }
 
-/* Sends a message, what the kernel takes of it, or nothing yet; the rest is queued. */
+/* Sends a message, the part that the kernel takes, or nothing yet. The remainder is queued. */
 static enum status tcp_send(struct transport *transport, int node,
                             const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
                             size_t length)
@@ -157,7 +157,7 @@ static void give_back(void *holder)
     buffer->owner->free = buffer;
 }
 
-/* The free one last given back that is long enough, or a new one. */
+/* The last returned buffer that is long enough, or a new one. */
 static struct tcp_buffer *take_buffer(struct tcp_endpoint *endpoint, size_t size)
 {
     struct tcp_buffer **link = &endpoint->free, *buffer;
@@ -181,7 +181,7 @@ static struct tcp_buffer *take_buffer(struct tcp_endpoint *endpoint, size_t size
     return buffer;
 }
 
-/* The pool has a buffer of that size. */
+/* Makes sure that the pool has a buffer of that size. */
 static enum status tcp_slot_init(struct transport *transport, struct transport_slot *slot)
 {
     struct tcp_buffer *buffer = take_buffer(endpoint_of(transport), slot->capacity);
@@ -198,8 +198,8 @@ static size_t input_bytes(const struct tcp_peer *peer)
     return peer->input_to - peer->input_from;
 }
 
-/* Reads to peer->into what is left of a payload, and what comes after it into the input, of which
- * all that comes before has been used. *all: that was all there is now. */
+/* Reads the remainder of a payload to peer->into, and the bytes after it to the input. All earlier
+ * bytes of the input have been used. *all: no more bytes are there now. */
 static void receive(struct tcp_peer *peer, bool *moved, bool *all)
 {
     bool payload = peer->reading == TCP_PAYLOAD && peer->slot;
@@ -231,7 +231,7 @@ static void receive(struct tcp_peer *peer, bool *moved, bool *all)
     peer->input_to += (size_t)got - of_payload;
 }
 
-/* Takes the part of the payload that the input has. */
+/* Takes the payload's bytes from the input. */
 static void use_input(struct tcp_peer *peer)
 {
     size_t bytes = size_smaller(input_bytes(peer), peer->left);
@@ -243,7 +243,7 @@ static void use_input(struct tcp_peer *peer)
     peer->left -= bytes;
 }
 
-/* All of what take_header takes is in the input: a header, and what a rank that has failed says. */
+/* Whether the input has all that take_header needs: a header, and the report of a failed rank. */
 static bool has_header(const struct tcp_peer *peer)
 {
     size_t have = input_bytes(peer), needed = MESSAGE_HEADER_BYTES;
@@ -254,8 +254,8 @@ static bool has_header(const struct tcp_peer *peer)
     return have >= needed;
 }
 
-/* A header is in the input: finds out what it is. A bad one stays there, because the
- * next message cannot be found any more. */
+/* The input has a header: decodes it. A bad header stays there, because the next message cannot be
+ * found any more. */
 static enum status take_header(struct tcp_endpoint *endpoint, struct tcp_peer *peer)
 {
     enum status status = transport_accept(&endpoint->base, peer->input + peer->input_from,
@@ -306,7 +306,7 @@ static void finish(struct tcp_endpoint *endpoint, struct tcp_peer *peer, bool *c
     peer->slot = NULL;
 }
 
-/* Reads until some messages are complete that slots are posted for, or there is no more. */
+/* Reads until messages with posted slots are complete, or there are no more bytes. */
 static enum status read_peer(struct tcp_endpoint *endpoint, struct tcp_peer *peer, bool *moved,
                              bool *completed)
 {
@@ -326,7 +326,7 @@ static enum status read_peer(struct tcp_endpoint *endpoint, struct tcp_peer *pee
                 *moved = true;
                 finish(endpoint, peer, completed);
                 taken += (size_t)peer->message.length;
-                /* Only a message that completes ends this look. */
+                /* only a complete message ends this read */
                 if ((*completed && taken >= READ_BYTES) || !endpoint->base.peers[peer->node].first)
                     break;
                 continue;
@@ -340,15 +340,15 @@ out:
     return status;
 }
 
-/* Embedded: reads what a peer has sent before it closed its connection, and drops what nothing is
- * posted for. Returns the error of MESSAGE_FAILED, or OK if the peer has sent none. */
+/* Embedded: reads what a peer has sent before it closed its connection, and drops messages without
+ * a posted slot. Returns the error of MESSAGE_FAILED, or OK if the peer has sent none. */
 static enum status hear_last_words(struct tcp_endpoint *endpoint, struct tcp_peer *peer)
 {
     enum status status;
     bool moved, ignored = false;
     do {
         moved = false;
-        if (peer->reading == TCP_PARKED) { /* of no slot: thrown away */
+        if (peer->reading == TCP_PARKED) { /* no slot: dropped */
             peer->reading = TCP_PAYLOAD;
             peer->left = (size_t)peer->message.length;
         }
@@ -357,7 +357,7 @@ static enum status hear_last_words(struct tcp_endpoint *endpoint, struct tcp_pee
     return status;
 }
 
-/* In the middle of its payload: what is still to come of that is thrown away. */
+/* If the slot is in the middle of its payload, the remaining part is dropped. */
 static void tcp_slot_fini(struct transport *transport, struct transport_slot *slot)
 {
     struct tcp_peer *peer = &endpoint_of(transport)->peers[slot->peer];
@@ -372,20 +372,20 @@ static bool wants_read(const struct tcp_endpoint *endpoint, const struct tcp_pee
     return peer->reading == TCP_PAYLOAD || endpoint->base.peers[peer->node].first;
 }
 
-/* It has closed its connection, and something is still to go or come. */
+/* The peer has closed its connection, and bytes must still be sent or received. */
 static bool is_missed(const struct tcp_endpoint *endpoint, const struct tcp_peer *peer)
 {
     return peer->lost_ns != 0 &&
            (peer->queue.count > 0 || (wants_read(endpoint, peer) && !peer->said_bye));
 }
 
-/* The peers that something is to be sent to or read from. */
+/* The peers to send to or to read from. */
 struct interest {
     struct tcp_peer *few[FEW];
     struct pollfd polls[FEW];
     int count;
-    bool many;   /* more than a few: any of the endpoint's */
-    bool missed; /* one of them is */
+    bool many;   /* more than FEW: any of the endpoint's peers */
+    bool missed; /* is_missed is true for one of them */
 };
 
 static void find_interest(struct tcp_endpoint *endpoint, struct interest *interest)
@@ -411,7 +411,7 @@ static void find_interest(struct tcp_endpoint *endpoint, struct interest *intere
 
 /* -------- moving ------------------------------------------------------------------------------ */
 
-/* With few peers we try; with many only where epoll has said that it makes sense. */
+/* With few peers it tries each; with many only those that epoll has reported. */
 static enum status move_peer(struct tcp_endpoint *endpoint, struct tcp_peer *peer, bool try,
                              bool for_sends, bool *moved, bool *done)
 {
@@ -466,7 +466,7 @@ static enum status check_missed(struct tcp_endpoint *endpoint)
     return STATUS_OK;
 }
 
-/* -------- looking around (embedded) ----------------------------------------------------------- */
+/* -------- checking the peers (embedded) ------------------------------------------------------- */
 
 static bool is_closed(const struct tcp_peer *peer)
 {
@@ -494,7 +494,7 @@ out:
     return status;
 }
 
-/* Sends the queues as far as the peers take them. */
+/* Sends the queues as far as the peers accept them. */
 static bool tcp_is_empty(struct transport *transport)
 {
     bool empty = true, ignored = false;
@@ -527,7 +527,7 @@ static int watch_all(struct tcp_endpoint *endpoint)
     return endpoint->epoll < 0 ? errno : 0;
 }
 
-/* Sleeps until something can be moved, in whole milliseconds; with 0 only looks. */
+/* Sleeps until something can move, in whole milliseconds; 0: only checks. */
 static enum status sleep_for(struct tcp_endpoint *endpoint, struct interest *interest, int wait_ms)
 {
     struct epoll_event events[EVENTS_AT_ONCE];

@@ -1,11 +1,11 @@
 /*
- * Opening and closing the endpoints of the TCP transport.
+ * Opens and closes the endpoints of the TCP transport.
  *
  * Every endpoint listens, and all ranks learn all addresses. For each pair of nodes that may
  * exchange messages, the higher node connects and says hello (common/net/control.h): magic,
  * version, the run's id, its node. Workers need all servers; without servers they need all workers.
- * Then no endpoint listens any more. A stranger can come only while the ranks connect. It must know
- * the run's id within HELLO_WAIT_MS, and delays no rank.
+ * Then no endpoint listens any more. A stranger can connect only while the ranks connect. It must
+ * send the run's id within HELLO_WAIT_MS, and delays no rank.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "common/net/control.h"
 #include "common/net/transport/tcp_impl.h"
 
-/* Needed until all are connected. */
+/* Used until all nodes are connected. */
 struct opening {
     struct transport **endpoint; /* by role */
     struct world *world;
@@ -30,7 +30,7 @@ struct opening {
 
 /* -------- closing ----------------------------------------------------------------------------- */
 
-/* The peer still gets what it has not taken yet, then the end. */
+/* The peer still gets the bytes that the kernel has taken, then the end of the stream. */
 void transport_tcp_cut(struct transport *transport)
 {
     struct tcp_endpoint *endpoint = endpoint_of(transport);
@@ -79,7 +79,7 @@ static enum status listen_at(struct opening *opening, const union address *host,
     return STATUS_OK;
 }
 
-/* The worker and the server of this process. */
+/* Joins the worker and the server of this process. */
 static enum status join_local(struct opening *opening)
 {
     int sockets[2];
@@ -95,7 +95,7 @@ static enum status join_local(struct opening *opening)
 
 /* -------- connecting -------------------------------------------------------------------------- */
 
-/* Do the endpoint and that node need a connection that leaves the process? */
+/* Whether the endpoint and that node need a connection that leaves the process. */
 static bool talks_to(const struct transport *transport, int node)
 {
     return node != transport->node && !transport->peers[node].local &&
@@ -120,7 +120,7 @@ static enum status connect_to(const struct opening *opening, struct transport *t
         descriptors_advice(error, "is its host reachable by the network in use (see --subnet)?"));
 }
 
-/* Higher nodes connect to this one. */
+/* Accepts the higher nodes, which connect to this one. */
 static enum status let_in(struct opening *opening, struct transport *transport)
 {
     int nodes = (int)transport->limits.nodes, *sockets = opening->sockets;
@@ -143,8 +143,9 @@ static enum status let_in(struct opening *opening, struct transport *transport)
         transport_node_text(transport, missing).text, (double)opening->world->timeout_ms / 1000);
 }
 
-/* First every node connects, which needs no accept. Then every node accepts. A node connects to one
- * after the other, from its own place on. A listener then has few connections without a hello. */
+/* First every node connects, which needs no accept; then every node accepts. A node connects to the
+ * lower nodes in descending order from its own number. A listener therefore has few connections
+ * without a hello at a time. */
 static enum status connect_all(struct opening *opening)
 {
     enum status status = STATUS_OK;

@@ -11,19 +11,20 @@
 
 #include "common/net/transport/transport_impl.h"
 
-/* A read may go this far beyond the end of a payload: the next header, and short payloads whole. */
+/* A read may extend this far beyond the end of a payload: the next header, and short payloads
+ * whole. */
 enum { TCP_INPUT_BYTES = 4096 };
 _Static_assert((int)TCP_INPUT_BYTES > (int)MESSAGE_HEADER_BYTES + (int)TRANSPORT_WORDS_BYTES,
                "the words of a rank that has failed are read as a header is");
 
-/* A message that the kernel has not taken all of. */
+/* A message that the kernel has not taken completely. */
 struct tcp_send {
     uint8_t header[MESSAGE_HEADER_BYTES];
     const uint8_t *payload; /* the caller's */
     size_t length;
 };
 
-/* Memory for a borrowed payload. Taken last in, first out: the same few stay in the cache. */
+/* Memory for a borrowed payload. Last in, first out: the same few buffers stay in the cache. */
 struct tcp_buffer {
     struct tcp_endpoint *owner;
     struct tcp_buffer *next; /* while free */
@@ -32,39 +33,39 @@ struct tcp_buffer {
 };
 
 enum tcp_reading {
-    TCP_HEADER,  /* less than a header has come */
-    TCP_PARKED,  /* `message` is here, and no slot for it */
+    TCP_HEADER,  /* less than a header has arrived */
+    TCP_PARKED,  /* `message` has arrived, but no slot is posted for it */
     TCP_PAYLOAD, /* of `message` */
 };
 
 /* One connection. */
 struct tcp_peer {
-    int fd; /* -1: there is none */
+    int fd; /* -1: no connection */
     int node;
-    bool readable, writable; /* as far as we know; with many peers only */
-    bool hung_up;            /* so that reading finds the end */
+    bool readable, writable; /* last known state; with many peers only */
+    bool hung_up;            /* a read will find the end of the stream */
     bool watched;            /* by the endpoint's epoll */
     bool said_bye;           /* its last header was of MESSAGE_BYE */
-    int64_t lost_ns;         /* when the connection was found closed; 0: it is not */
-    int error;               /* then: why, an errno value */
+    int64_t lost_ns;         /* when the connection was found closed; 0: it is open */
+    int error;               /* the reason for that, an errno value */
 
-    struct fifo queue; /* of struct tcp_send; the first may be sent in part */
-    size_t first_sent; /* bytes of the first, with its header */
-    size_t held_bytes; /* queued since the last time that we tried to send */
+    struct fifo queue; /* of struct tcp_send; a part of the first may have been sent */
+    size_t first_sent; /* sent bytes of the first, with its header */
+    size_t held_bytes; /* queued since the last attempt to send */
     uint64_t completed;
 
     enum tcp_reading reading;
     struct message message;
-    struct transport_slot *slot; /* of the payload; NULL: it is thrown away */
+    struct transport_slot *slot; /* of the payload; NULL: the payload is dropped */
     uint8_t *into;
-    size_t left;                 /* bytes of the payload that are not there yet */
-    size_t input_from, input_to; /* what has been read and not used */
+    size_t left;                 /* missing bytes of the payload */
+    size_t input_from, input_to; /* bytes that have been read and not used */
     uint8_t input[TCP_INPUT_BYTES];
 };
 
 struct tcp_endpoint {
     struct transport base;
-    int epoll; /* of all peers, once more than a few are of interest; else -1 */
+    int epoll; /* of all peers, once more than FEW are of interest; else -1 */
     struct tcp_buffer *free;
     struct tcp_peer peers[]; /* by node */
 };

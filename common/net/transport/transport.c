@@ -28,7 +28,7 @@ void *fifo_push(struct fifo *fifo, size_t entry_bytes)
     return fifo_at(fifo, entry_bytes, fifo->count++);
 }
 
-/* Takes the payload, also on an error (logged): no memory, or far more messages than a peer may
+/* Takes the payload, also on an error (logged): out of memory, or far more messages than a peer may
  * have sent. */
 static enum status unexpected_push(struct fifo *queue, const struct message *message,
                                    struct payload payload)
@@ -50,7 +50,7 @@ static enum status unexpected_push(struct fifo *queue, const struct message *mes
     return many ? STATUS_PROTOCOL : STATUS_NO_MEMORY;
 }
 
-/* Takes the oldest out; false if there is none. Its payload is the caller's. */
+/* Takes out the oldest message; false if there is none. The caller owns its payload. */
 static bool unexpected_pop(struct fifo *queue, struct unexpected_message *oldest)
 {
     if (queue->count == 0)
@@ -60,7 +60,7 @@ static bool unexpected_pop(struct fifo *queue, struct unexpected_message *oldest
     return true;
 }
 
-/* -------- what a timeline hears of messages --------------------------------------------------- */
+/* -------- messages in a timeline -------------------------------------------------------------- */
 
 /* Between two nodes messages arrive in order, so a number identifies each on both sides. */
 static struct range_about about_message(const struct transport *transport, enum range_kind kind,
@@ -74,8 +74,8 @@ static struct range_about about_message(const struct transport *transport, enum 
                                 .bytes = message->length};
 }
 
-/* For a timeline: begins the range of a send, the caller ends it; a message has come
- * into its slot. */
+/* For a timeline. transport_trace_send begins the range of a send, and the caller ends it.
+ * transport_trace_arrival records that a message has arrived in its slot. */
 static void transport_trace_send(struct transport *transport, int peer,
                                  const struct message *message)
 {
@@ -184,7 +184,7 @@ struct transport_text transport_node_text(const struct transport *transport, int
 
 struct transport_text transport_message_text(const struct message *message)
 {
-    /* By enum message_kind and message_dtype. */
+    /* Indexed by enum message_kind and message_dtype. */
     static const char *const names[] = {"",      "segment", "push",  "answer", "goodbye", "pause",
                                         "store", "fetch",   "clock", "call",   "failure"};
     static const char *const elements[MESSAGE_DTYPES] = {
@@ -197,8 +197,8 @@ struct transport_text transport_message_text(const struct message *message)
     return text;
 }
 
-/* About how many descriptors this rank's endpoints need, with some for files, probes and strangers.
- */
+/* The approximate number of descriptors that this rank's endpoints need, including some for files,
+ * probes and strangers. */
 static int descriptors_of(const struct world *world, const struct transport_options *options)
 {
     enum { OTHERS = 8 };
@@ -214,7 +214,7 @@ static int descriptors_of(const struct world *world, const struct transport_opti
     return count;
 }
 
-/* Out of memory: logged. */
+/* NULL: out of memory (logged). */
 static struct transport *endpoint_new(const struct transport_ops *ops, struct world *world,
                                       const struct transport_options *options, enum node_role role)
 {
@@ -227,7 +227,7 @@ static struct transport *endpoint_new(const struct transport_ops *ops, struct wo
     return NULL;
 }
 
-/* Makes the endpoints of this process, and connects them. */
+/* Allocates the endpoints of this process, and connects them. */
 static enum status open_endpoints(struct transport *endpoint[2], struct world *world,
                                   const struct transport_options *options)
 {
@@ -236,7 +236,7 @@ static enum status open_endpoints(struct transport *endpoint[2], struct world *w
         if (topology_node(&options->topology, world->rank, role) < 0 ||
             (endpoint[role] = endpoint_new(ops, world, options, role)))
             continue;
-        if (endpoint[!role]) /* not for `close`: `open` has not seen it */
+        if (endpoint[!role]) /* not by `close`: `open` has not seen it */
             transport_base_fini(endpoint[!role]);
         free(endpoint[!role]);
         endpoint[!role] = NULL;
@@ -281,7 +281,7 @@ bool transport_interrupted(const struct transport *transport)
     return atomic_load(&transport->interrupted);
 }
 
-/* Waits until all messages have left, at most `most_ms`. */
+/* Waits until all messages have left, for at most `most_ms`. */
 static void linger(struct transport *transport, int64_t most_ms)
 {
     int64_t deadline_ns = clock_now_ns() + most_ms * NS_PER_MS;
@@ -360,7 +360,7 @@ enum status transport_slot_init(struct transport_slot *slot, struct transport *t
     return transport->ops->slot_init ? transport->ops->slot_init(transport, slot) : STATUS_OK;
 }
 
-/* Posted for nothing any more; false if it was not posted, or has its message. */
+/* Ends the posting of a slot. False: it was not posted, or has its message already. */
 static bool withdraw(struct transport *transport, const struct transport_slot *slot)
 {
     struct transport_peer *peer = &transport->peers[slot->peer];
@@ -378,7 +378,7 @@ static bool withdraw(struct transport *transport, const struct transport_slot *s
 void transport_slot_fini(struct transport_slot *slot, struct transport *transport)
 {
     if (slot->posted && withdraw(transport, slot))
-        transport->peers[slot->peer].posts--; /* its message will come into another slot */
+        transport->peers[slot->peer].posts--; /* its message will arrive in another slot */
     payload_release(&slot->held);
     if (transport->ops->slot_fini)
         transport->ops->slot_fini(transport, slot);
@@ -403,7 +403,7 @@ enum status transport_post(struct transport *transport, struct transport_slot *s
     *peer->last = slot;
     peer->last = &slot->next_posted;
     struct unexpected_message waits;
-    if (unexpected_pop(&peer->unexpected, &waits)) /* where one waits, no other slot is posted */
+    if (unexpected_pop(&peer->unexpected, &waits)) /* if a message waits, no other slot is posted */
         return transport_deliver(transport, &waits.message, waits.payload);
     return transport->ops->post ? transport->ops->post(transport, slot) : STATUS_OK;
 }
@@ -426,7 +426,7 @@ enum status transport_accept(struct transport *transport, const uint8_t *header,
     enum status status = message_decode(header, size, &transport->limits, message, &reason);
     if (status == STATUS_OK && (peer >= 0 ? message->sender != (uint32_t)peer
                                           : message->sender == (uint32_t)transport->node)) {
-        reason = "sender is not who it came from";
+        reason = "its sender does not match its connection";
         status = STATUS_PROTOCOL;
     }
     if (status == STATUS_OK && transport_comes_without_slot(message) &&
@@ -451,7 +451,7 @@ enum status transport_accept(struct transport *transport, const uint8_t *header,
 /* "call 3 of the world, psring_broadcast of 1000 float32 from rank 0" */
 static struct transport_text call_text(const struct message_call *call)
 {
-    /* By enum message_what, reduce_op and message_dtype. */
+    /* Indexed by enum message_what, reduce_op and message_dtype. */
     static const char *const names[] = {"none",      "allreduce", "reduce_scatter", "all_gather",
                                         "broadcast", "barrier",   "split",          "finalize"};
     static const char *const ops[] = {"sum", "average", "minimum", "maximum"};
@@ -491,7 +491,7 @@ static bool is_earlier(uint32_t number, uint32_t than)
     return number - than > UINT32_MAX / 2;
 }
 
-/* The call is on the communicator on which this rank is in a call. */
+/* Whether the call is on the communicator of this rank's current call. */
 static bool is_of_ours(const struct transport *transport, const struct message_call *theirs)
 {
     return theirs->what != MESSAGE_NO_CALL && theirs->group == transport->call.group;
@@ -510,7 +510,7 @@ enum status transport_check_call(const struct transport *transport, int peer,
 enum status transport_check_unread(const struct transport *transport, int peer,
                                    const struct message_call *theirs)
 {
-    /* After the last call of all, no call on another communicator can receive it either. */
+    /* After the last call of all ranks, no call on another communicator can receive it either. */
     bool stray = transport->call.what == MESSAGE_FINALIZE && theirs->what != MESSAGE_NO_CALL &&
                  theirs->group != transport->call.group;
     if (stray ||
@@ -551,7 +551,7 @@ enum status transport_announce(struct transport *transport, int peer)
 
 void transport_set_call(struct transport *transport, const struct message_call *call)
 {
-    const uint32_t period = UINT32_C(1) << 30; /* what is older would seem to be ahead */
+    const uint32_t period = UINT32_C(1) << 30; /* older numbers would seem to be ahead */
     for (uint32_t node = 0; call->number % period == 0 && node < transport->limits.nodes; node++)
         transport->peers[node].announced = (struct message_call){0};
     transport->call = *call;
@@ -587,7 +587,8 @@ static enum status hear(struct transport *transport, const struct message *messa
     return message->step == (uint64_t)STATUS_PROTOCOL ? STATUS_PROTOCOL : STATUS_TRANSPORT;
 }
 
-/* Those of a rank that has failed before count, because it may be why this one has. */
+/* If another rank has failed before, its report is repeated: it may be the cause of this
+ * failure. */
 void transport_fail(struct transport *transport, enum status status, const char *why)
 {
     if (!transport)
@@ -604,7 +605,7 @@ void transport_fail(struct transport *transport, enum status status, const char 
         if (node != transport->node)
             (void)notify(transport, node, &message, transport->words);
     }
-    if (!transport->heard) /* else the others hear it as this rank has */
+    if (!transport->heard) /* else all ranks get the report that this rank got */
         linger(transport, FAREWELL_MS);
 }
 
@@ -614,9 +615,9 @@ void transport_close_in_child(const struct transport *transport)
         transport->ops->close_in_child(transport);
 }
 
-/* -------- what comes into slots --------------------------------------------------------------- */
+/* -------- messages for slots ------------------------------------------------------------------ */
 
-/* Is `found` what the schedule says must come into the slot? */
+/* Checks that `found` is the message that the schedule has for the slot. */
 static enum status check_expected(const struct transport *transport,
                                   const struct transport_slot *slot, const struct message *found)
 {
@@ -657,9 +658,9 @@ enum status transport_claim(struct transport *transport, struct transport_slot *
 }
 
 /*
- * The message is the one that transport_claim has checked, and the check still holds. The expected
- * message is the same, because transport_slot_expect refuses a posted slot. The call is the same,
- * because a call that succeeds has waited for all of its slots before the next transport_set_call.
+ * transport_claim has checked this message, and the check still holds. The expected message is the
+ * same, because transport_slot_expect refuses a posted slot. The call is the same, because a
+ * successful call has waited for all of its slots before the next transport_set_call.
  */
 void transport_complete(struct transport *transport, struct transport_slot *slot)
 {
@@ -675,7 +676,7 @@ void transport_complete(struct transport *transport, struct transport_slot *slot
     }
 }
 
-/* Steps 2 to 4 with the payload in hand. Takes it, also on an error. */
+/* Steps 2 to 4 if the payload has arrived. Takes the payload, also on an error. */
 static enum status fill_slot(struct transport *transport, struct transport_slot *slot,
                              const struct message *message, struct payload payload)
 {

@@ -1,4 +1,4 @@
-/* Waiting for messages and for sends: with a time-out, and saying for whom. */
+/* Waits for messages and for sends, with a time-out. Reports which ranks a wait is for. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -10,16 +10,16 @@
 
 /* One wait: for a message in any of `slots`, or for a send to `peer` to complete. */
 struct wait_state {
-    struct transport_slot *const *slots; /* NULL: for a send */
+    struct transport_slot *const *slots; /* NULL: a wait for a send */
     size_t slot_count;
     int peer;
     bool endless;
-    bool begun;          /* the range of it */
-    bool reported;       /* the activity says for whom */
+    bool begun;          /* its range has begun */
+    bool reported;       /* the activity names the awaited ranks */
     int64_t deadline_ns; /* 0: not started */
-    int looks;           /* embedded: since something moved */
-    int64_t look_ns;     /* embedded: when to look around, or 0 */
-    int64_t stalled_ns;  /* nothing has come since, which has been warned of; 0: it has not */
+    int looks;           /* embedded: looks since the last progress */
+    int64_t look_ns;     /* embedded: time of the next look, or 0 */
+    int64_t stalled_ns;  /* begin of a stall that has been warned of; 0: none */
 };
 
 static enum activity_thread thread_of(const struct transport *transport)
@@ -27,8 +27,8 @@ static enum activity_thread thread_of(const struct transport *transport)
     return transport->role == NODE_SERVER ? ACTIVITY_SERVER : ACTIVITY_WORKER;
 }
 
-/* The next peer that is waited for, and its slot, NULL for a send; -1: there is no further one.
- * `*next` is 0 at first. */
+/* Returns the next awaited peer and sets *slot to its slot (NULL for a send); -1: there is no
+ * other. Set *next to 0 first. */
 static int next_awaited(const struct wait_state *wait, size_t *next,
                         const struct transport_slot **slot)
 {
@@ -44,8 +44,8 @@ static int next_awaited(const struct wait_state *wait, size_t *next,
     return -1;
 }
 
-/* The first and the last of the ranks that are waited for, and the offset of the awaited message if
- * it is known which one. */
+/* The first and the last awaited rank, and the offset of the awaited message if there is only
+ * one. */
 static void find_awaited(const struct transport *transport, const struct wait_state *wait,
                          int *first, int *last, uint64_t *offset)
 {
@@ -63,8 +63,8 @@ static void find_awaited(const struct transport *transport, const struct wait_st
     }
 }
 
-/* "waiting for worker 2 (rank 2): segment of step 17, ...; worker 3 (rank 3)" into `text`, as many
- * as fit. Returns text. */
+/* Writes "waiting for worker 2 (rank 2): segment of step 17, ...; worker 3 (rank 3)" into `text`,
+ * as many peers as fit. Returns `text`. */
 static const char *describe_wait(const struct transport *transport, const struct wait_state *wait,
                                  char *text, size_t size)
 {
@@ -90,7 +90,7 @@ static void warn_of_stall(const struct transport *transport, struct wait_state *
     if (transport->stall_ns <= 0 || wait->stalled_ns > 0 || now_ns - since_ns < transport->stall_ns)
         return;
     wait->stalled_ns = since_ns;
-    log_warn("nothing for %lld s while %s; after %g s it is lost (--timeout)",
+    log_warn("no progress for %lld s while %s; --timeout ends the wait after %g s",
              (long long)((now_ns - since_ns) / NS_PER_S),
              describe_wait(transport, wait, awaited, sizeof awaited),
              (double)transport->timeout_ns / (double)NS_PER_S);
@@ -99,7 +99,7 @@ static void warn_of_stall(const struct transport *transport, struct wait_state *
 static void log_end_of_stall(struct wait_state *wait)
 {
     if (wait->stalled_ns > 0)
-        log_info("went on after %lld s",
+        log_info("continued after %lld s",
                  (long long)((clock_now_ns() - wait->stalled_ns) / NS_PER_S));
     wait->stalled_ns = 0;
 }
@@ -107,7 +107,7 @@ static void log_end_of_stall(struct wait_state *wait)
 static enum status timed_out(const struct transport *transport, const struct wait_state *wait)
 {
     char awaited[512];
-    log_error("nothing for %g s while %s; is its process alive, and its host reachable by the "
+    log_error("no progress for %g s while %s; is its process alive, and its host reachable by the "
               "network in use (see --subnet)? A slower network or longer steps need a larger "
               "--timeout",
               (double)transport->timeout_ns / (double)NS_PER_S,
@@ -119,7 +119,7 @@ static enum status timed_out(const struct transport *transport, const struct wai
     return STATUS_TIMEOUT;
 }
 
-/* -------- looking around (embedded) ----------------------------------------------------------- */
+/* -------- checking the peers (embedded) ------------------------------------------------------- */
 
 static enum status look(struct transport *transport)
 {
@@ -167,11 +167,11 @@ out:
 }
 
 /*
- * Nothing has come for LOOK_MS, or for that long again.
+ * Called in every round of a wait; checks the peers whenever nothing has moved for LOOK_MS.
  *
- * A rank that is already in a later call of the communicator has sent and received all of this one,
- * so what is missing never comes. A send may have arrived and not be reported yet, by a thread that
- * got no core: it has a while longer.
+ * If a rank is already in a later call of the communicator, it has sent and received everything of
+ * this call, and the missing message never comes. A send may have arrived without being reported,
+ * by a thread that got no core, so it has SEND_LOOKS looks more.
  */
 static enum status look_around(struct transport *transport, struct wait_state *wait, bool moved)
 {
@@ -198,8 +198,9 @@ out:
     return status;
 }
 
-/* One round of waiting: progress, and an error once nothing has moved for the time-out. If a
- * watchdog watches the world's activity, it knows better when a wait is too long, and why. */
+/* One round of waiting: progress, and an error if nothing has moved during the time-out. With a
+ * watchdog there is no time-out here: the watchdog knows better when a wait is too long, and
+ * why. */
 static enum status wait_round(struct transport *transport, struct wait_state *wait)
 {
     bool moved = false;

@@ -1,18 +1,18 @@
 /*
- * The ZeroMQ transport. A node binds one PULL socket, to which all its peers send, and connects a
- * PUSH socket to each peer that it sends to. A message is two frames: header, payload (which may be
- * empty).
+ * The ZeroMQ transport. A node binds one PULL socket, to which all its peers send. It connects a
+ * PUSH socket to each peer that it sends to. A message is two frames: header and payload (which may
+ * be empty).
  *
  * Why PUSH and PULL: a message goes one way and neither end may drop it. By default ROUTER drops
- * what it cannot route, and its identities would only repeat the header's sender.
+ * messages that it cannot route, and its identities would only repeat the header's sender.
  *
  * Sends are zero-copy: a payload frame refers to the caller's memory. ZeroMQ's I/O thread calls
  * on_sent when it has given the last byte to the kernel. A peer in the same process gets the frame
- * itself, and on_sent comes when it releases it. Either way on_sent touches nothing but atomic
- * counters, and an eventfd if the owner is asleep waiting for it.
+ * itself, and its release calls on_sent. In both cases on_sent uses only atomic counters, and an
+ * eventfd if the owner sleeps until a send completes.
  *
- * Receives: a frame's memory is the transport's. A borrowed slot keeps the frame until release, a
- * slot with a buffer costs one memcpy. zmq_auth.c decides which processes may connect.
+ * Receives: a frame's memory belongs to the transport. A borrowed slot keeps the frame until
+ * release; a slot with a buffer costs one memcpy. zmq_auth.c decides which processes may connect.
  */
 #include <errno.h>
 #ifdef __GLIBC__
@@ -32,8 +32,8 @@
 #include "common/net/transport/zmq_impl.h"
 
 enum {
-    RECEIVED_AT_ONCE = 256,  /* messages, before a wait looks at its slots */
-    LINGER_MS = 2000,        /* how long a close may spend on delivering what was sent */
+    RECEIVED_AT_ONCE = 256,  /* messages, before a wait checks its slots */
+    LINGER_MS = 2000,        /* time for a close to deliver what was sent */
     FRAME_BYTES_LEAST = 256, /* a header, or a part of ZeroMQ's handshake */
 };
 
@@ -47,14 +47,13 @@ enum status transport_zmq_status(const char *what)
 /* The address of a node within its process. */
 #define LOCAL_ADDRESS "inproc://node-%d"
 
-/* A socket of the endpoint's context with the options that all of ours have; NULL where ZeroMQ has
- * none. */
+/* A socket of the endpoint's context with the common options. NULL: ZeroMQ cannot create one. */
 static void *transport_zmq_socket(struct zmq_endpoint *endpoint, int type)
 {
     void *socket = zmq_socket(endpoint->shared->context, type);
     if (!socket)
         return NULL;
-    /* No high-water mark: it counts messages, not bytes; what is in flight is bounded above us, and
+    /* No high-water mark: it counts messages, not bytes. The caller bounds what is in flight, and
      * only ranks of this run can send (zmq_auth.c). */
     int none = 0;
     int64_t frame_bytes_max = (int64_t)endpoint->base.limits.length_max;
@@ -70,9 +69,9 @@ static void *transport_zmq_socket(struct zmq_endpoint *endpoint, int type)
 
 /* -------- sending ----------------------------------------------------------------------------- */
 
-/* On ZeroMQ's I/O thread; for a peer in this process, on the thread that releases the message.
- * Sequentially consistent on both sides (see sleep_for_either): either the owner sees the new count
- * before it sleeps, or we see that it wants to be woken. */
+/* Runs on ZeroMQ's I/O thread, or, for a peer in this process, on the thread that releases the
+ * message. Sequentially consistent on both sides (see sleep_for_either): either the owner sees the
+ * new count before it sleeps, or this thread sees that the owner wants a wake-up. */
 static void on_sent(void *data, void *hint)
 {
     (void)data;
@@ -83,7 +82,7 @@ static void on_sent(void *data, void *hint)
     if (atomic_exchange(&owner->wants_wake, false)) {
         uint64_t one = 1;
         ssize_t written = write(owner->wake_fd, &one, sizeof one);
-        (void)written; /* fails only if the counter is full: then it is readable anyway */
+        (void)written; /* fails only if the counter is full, and then it is readable */
     }
 }
 
@@ -102,7 +101,7 @@ static enum status connect_to(struct zmq_endpoint *endpoint, int node)
     peer->push = transport_zmq_socket(endpoint, ZMQ_PUSH);
     if (!peer->push)
         TRY(transport_zmq_status("socket"));
-    int ipv6 = strchr(address, '[') != NULL; /* of the peer, not of this rank */
+    int ipv6 = strchr(address, '[') != NULL; /* the peer's address, not this rank's */
     zmq_setsockopt(peer->push, ZMQ_IPV6, &ipv6, sizeof ipv6);
     TRY(transport_zmq_auth_connector(&endpoint->shared->auth, peer->push));
     if (zmq_connect(peer->push, address) != 0)
@@ -111,7 +110,7 @@ out:
     return status;
 }
 
-/* A signal to this process is no failure: with one frame of a message under way, the other must
+/* A signal to this process is no failure: after the first frame of a message the second must
  * follow. */
 static enum status send_frame(struct zmq_peer *peer, zmq_msg_t *frame, int flags)
 {
@@ -173,7 +172,7 @@ static struct zmq_frame *take_frame(struct zmq_endpoint *endpoint)
     return frame;
 }
 
-/* A payload's release. */
+/* The release of a payload. */
 static void free_frame(void *holder)
 {
     struct zmq_frame *frame = holder;
@@ -183,8 +182,8 @@ static void free_frame(void *holder)
 }
 
 /*
- * The frames of one message are in hand; `complete` if there were exactly two. Takes `frame`.
- * *taken: it is of this run, and not dropped as a stranger's.
+ * Delivers one message whose frames have all arrived; `complete`: there were exactly two. Takes
+ * `frame`. *taken: the message is of this run, not a dropped message of a stranger.
  */
 static enum status deliver(struct zmq_endpoint *endpoint, zmq_msg_t *header,
                            struct zmq_frame *frame, bool complete, bool *taken)
@@ -194,7 +193,7 @@ static enum status deliver(struct zmq_endpoint *endpoint, zmq_msg_t *header,
         transport_accept(&endpoint->base, zmq_msg_data(header), zmq_msg_size(header), -1, &message);
     *taken = status != STATUS_INPUT;
     if (status == STATUS_OK && (!complete || zmq_msg_size(&frame->message) != message.length)) {
-        log_error("ZeroMQ: a payload of %zu bytes came with a header that says %llu",
+        log_error("ZeroMQ: a payload has %zu bytes, but its header gives %llu",
                   zmq_msg_size(&frame->message), (unsigned long long)message.length);
         status = STATUS_PROTOCOL;
     }
@@ -205,7 +204,7 @@ static enum status deliver(struct zmq_endpoint *endpoint, zmq_msg_t *header,
     return *taken ? status : STATUS_OK;
 }
 
-/* A frame that is here, whether a signal comes meanwhile or not. */
+/* Receives a frame that has arrived, also if a signal interrupts. */
 static enum status receive_frame(struct zmq_endpoint *endpoint, zmq_msg_t *frame)
 {
     int got;
@@ -216,9 +215,9 @@ static enum status receive_frame(struct zmq_endpoint *endpoint, zmq_msg_t *frame
 }
 
 /*
- * Receives one message if one is here. With flags 0 it sleeps until one comes, or the time-out.
- * *received: one was here. *taken: it is of this run. The frames of a message arrive together, so
- * only its first one may block. Frames after the payload are thrown away.
+ * Receives one message if one has arrived. With flags 0 it sleeps until one arrives, or until the
+ * time-out. *received: a message had arrived. *taken: it is of this run. The frames of a message
+ * arrive together, so only the first may block. Frames after the payload are dropped.
  */
 static enum status receive_one(struct zmq_endpoint *endpoint, int flags, bool *received,
                                bool *taken)
@@ -252,7 +251,7 @@ out:
     return status;
 }
 
-/* Whether sends have completed since the last time that we looked. */
+/* Whether sends have completed since the last check. */
 static bool notice_completions(struct zmq_endpoint *endpoint)
 {
     uint64_t seen = endpoint->completions_seen;
@@ -271,7 +270,7 @@ static enum status set_receive_timeout(struct zmq_endpoint *endpoint, int64_t wa
     return STATUS_OK;
 }
 
-/* Sleeps until a message has come or a send has completed. */
+/* Sleeps until a message has arrived or a send has completed. */
 static enum status sleep_for_either(struct zmq_endpoint *endpoint, int64_t wait_ns)
 {
     enum status status = STATUS_OK;
@@ -294,9 +293,9 @@ static enum status sleep_for_either(struct zmq_endpoint *endpoint, int64_t wait_
 
 /*
  * A wait for a message sleeps in ZeroMQ's receive. That takes fewer system calls than its poll, and
- * our own sends do not end it when they complete. If ranks share cores, such wake-ups take the core
- * from a rank that has something to do. The next call notices those completions, which is soon
- * enough for a long send to count as movement.
+ * completed sends of this rank do not end it. If ranks share cores, such wake-ups take the core
+ * from a rank that has work. The next call notices those completions, which is early enough for a
+ * long send to count as progress.
  */
 static enum status zmq_progress(struct transport *transport, int64_t wait_ns, bool for_sends,
                                 bool *moved)
@@ -309,7 +308,8 @@ static enum status zmq_progress(struct transport *transport, int64_t wait_ns, bo
         TRY(receive_one(endpoint, ZMQ_DONTWAIT, &received, &taken));
         *moved |= taken;
     }
-    /* Also those that came after the caller looked and before this call: it must look again. */
+    /* Includes sends that completed after the caller's last check and before this call: it must
+     * check again. */
     *moved |= notice_completions(endpoint);
     if (*moved || wait_ns == 0)
         return STATUS_OK;
@@ -344,7 +344,7 @@ static void shared_release(struct zmq_shared *shared)
     if (shared->context) {
         transport_zmq_auth_close(&shared->auth);
         while (zmq_ctx_term(shared->context) != 0 && zmq_errno() == EINTR)
-            ; /* waits at most LINGER_MS for what was sent; a signal's handler interrupts it */
+            ; /* waits at most LINGER_MS for what was sent; a signal may interrupt it */
     }
     for (int role = 0; role < 2; role++)
         endpoint_free(shared->endpoints[role]);
@@ -392,13 +392,13 @@ static void transport_zmq_close(struct transport *transport)
     close_sockets(endpoint, LINGER_MS);
     transport_base_fini(transport);
     if (endpoint->shared)
-        shared_release(endpoint->shared); /* which frees the endpoint */
+        shared_release(endpoint->shared); /* frees the endpoint */
     else
         free(endpoint);
 }
 
-/* Binds to a port of the system's choice; `address` is what remote peers connect to. Peers inside
- * this process use inproc://. */
+/* Binds to a port that the system chooses. Remote peers connect to `address`; peers in this process
+ * use inproc://. */
 static enum status bind_endpoint(struct zmq_endpoint *endpoint, const union address *host,
                                  char *address)
 {
@@ -425,7 +425,7 @@ static enum status share(struct zmq_endpoint *endpoint, struct zmq_shared *share
     endpoint->shared = shared;
     shared->endpoints[endpoint->base.role] = endpoint;
     atomic_fetch_add(&shared->users, 1);
-    endpoint->receive_timeout_ms = -1; /* ZeroMQ's own default: none */
+    endpoint->receive_timeout_ms = -1; /* ZeroMQ's default: none */
     for (uint32_t node = 0; node < endpoint->base.limits.nodes; node++)
         endpoint->peers[node].owner = endpoint;
     endpoint->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -434,11 +434,11 @@ static enum status share(struct zmq_endpoint *endpoint, struct zmq_shared *share
     return FAIL(STATUS_NO_MEMORY, "ZeroMQ: cannot open an endpoint: %s", strerror(errno));
 }
 
-/* Not for libpsring, which does not change its host's allocator.
+/* Not for libpsring, which does not change the program's allocator.
  *
  * ZeroMQ allocates memory for each message that it receives. By default glibc maps new memory for
- * every long one, and each of its pages faults: on loopback that takes a quarter of the throughput.
- */
+ * every long message, and each of its pages faults: on loopback that costs a quarter of the
+ * throughput. */
 static void keep_freed_memory(void)
 {
 #ifdef __GLIBC__
@@ -485,8 +485,8 @@ out:
 const struct transport_ops transport_zmq_ops = {
     .name = "zmq",
     .summary = "ZeroMQ over TCP",
-    /* The context has 5, its check of passwords 1. A peer has a connection each way, and the
-     * mailbox of a socket. */
+    /* The context has 5, its check of passwords 1. A peer has a connection in each direction, and
+     * the mailbox of a socket. */
     .descriptors = {.process = 6, .endpoint = 6, .peer = 3},
     .endpoint_bytes = sizeof(struct zmq_endpoint),
     .peer_bytes = sizeof(struct zmq_peer),

@@ -1,18 +1,18 @@
 /*
- * Decides which processes may connect. Any process can find the port of a socket that listens, and
- * can fill memory: ZeroMQ counts a message only once it is whole, so no limit bounds one that never
- * ends. This check keeps strangers out before they can send anything. Every connection must know
- * the run's password, which is its run id, in ZeroMQ's PLAIN handshake.
+ * Decides which processes may connect. Any process can find the port of a listening socket and can
+ * fill memory: ZeroMQ counts a message only once it is complete, so no limit bounds a message that
+ * never ends. This check keeps strangers out before they can send anything. Every connection must
+ * give the run's password, which is its run id, in ZeroMQ's PLAIN handshake.
  *
- * ZeroMQ asks us about each connection by its protocol ZAP (https://rfc.zeromq.org/spec/27), over
- * inproc. It closes those that we refuse, that use another handshake or none, or that do not finish
- * it within 30 s. Until then a connection holds at most one frame of the size that ZMQ_MAXMSGSIZE
- * lets through.
+ * ZeroMQ asks this thread about each connection by its protocol ZAP
+ * (https://rfc.zeromq.org/spec/27), over inproc. It closes connections that are refused, that use
+ * another handshake or none, or that do not finish it within 30 s. Until then a connection holds at
+ * most one frame of ZMQ_MAXMSGSIZE bytes.
  *
  * The password is sent in the clear, like all messages. It keeps out processes that do not see the
  * traffic. Later messages cost nothing more.
  *
- * The thread sleeps but for connections; it ends with the context.
+ * The thread sleeps except for connections. It ends with the context.
  */
 #include "common/net/transport/zmq_impl.h"
 
@@ -46,7 +46,7 @@ enum status transport_zmq_auth_listener(struct zmq_auth *auth, void *socket, enu
                            ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) !=
             0 ||
         zmq_connect(auth->monitors[role], addresses[role]) != 0)
-        return transport_zmq_status("asking for passwords");
+        return transport_zmq_status("setting up the check of passwords");
     return STATUS_OK;
 }
 
@@ -54,11 +54,11 @@ enum status transport_zmq_auth_connector(const struct zmq_auth *auth, void *sock
 {
     if (zmq_setsockopt(socket, ZMQ_PLAIN_USERNAME, user, sizeof user - 1) != 0 ||
         zmq_setsockopt(socket, ZMQ_PLAIN_PASSWORD, auth->password, sizeof auth->password - 1) != 0)
-        return transport_zmq_status("giving the password");
+        return transport_zmq_status("setting the password");
     return STATUS_OK;
 }
 
-/* Takes as long for every wrong password. */
+/* Takes the same time for every wrong password. */
 static bool same_bytes(zmq_msg_t *frame, const char *expected)
 {
     size_t size = strlen(expected);
@@ -107,8 +107,8 @@ static bool answer_one(struct zmq_auth *auth)
     return good;
 }
 
-/* Counts a failed handshake on a socket of ours. ZeroMQ reports it in two frames: what, and where.
- */
+/* Counts a failed handshake on one of this rank's sockets. ZeroMQ reports it in two frames: the
+ * event, and its address. */
 static bool note_stranger(struct zmq_auth *auth, void *monitor)
 {
     zmq_msg_t frame;
