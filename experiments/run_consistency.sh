@@ -149,8 +149,7 @@ note_facts()
 parse_arguments "$@"
 data=$("$here/get_mnist.sh" ${data:+--data "$data"}) || exit 1
 take_folder "${out:-results-$(date +%Y%m%d-%H%M%S)}"
-keep_foreign_files consistency.csv summary.txt report.html provenance.json log.txt
-rm -f "$out"/{consistency.csv,consistency.{svg,png,pdf},summary.txt,report.html,provenance.json}
+replace_files consistency.{csv,svg,png,pdf} {summary,log}.txt report.html provenance.json run.csv run.txt info.json
 begin_log "$command_line"
 started=$SECONDS failures=0 done_runs=0 child='' commands=() failed=()
 # For provenance.json, as run_scaling.sh has them.

@@ -424,11 +424,12 @@ started=$SECONDS failures=0 failed_measurements=0 done_points=0 points=0 child='
 limit_s='' placing=() there='' answers='' left_out='' too_long='' wanted_gb='' machines_table='' probed_bits=0
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 take_folder "${out:-results-$(date +%Y%m%d-%H%M%S)}"
-keep_foreign_files bench.csv train.csv summary.txt report.html provenance.json log.txt model.json predict.csv predict.txt
-rm -f "$out"/{bench.csv,train.csv,summary.txt,report.html,provenance.json,log.txt,model.json,predict.csv,predict.txt,trace-ring.json,trace-ps.json}
+files=({bench,train,predict}.csv {summary,predict,log}.txt report.html {provenance,model,trace-ring,trace-ps}.json
+    last.txt {training,again,part}.csv info.json) # those of the second line are gone at the end
 for figure in $("$root/plots/draw.sh" --list); do
-    rm -f "$out/$figure".{svg,png,pdf}
+    files+=("$figure".{svg,png,pdf})
 done
+replace_files "${files[@]}"
 begin_log "$command_line"
 build
 get_data

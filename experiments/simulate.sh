@@ -86,8 +86,12 @@ find_links()
     [[ -s $work/links ]] || die "--link '$link': not in '$cost_model', which has $(cut -f 1 "$work/fitted" | paste -sd ' ')" 2
 }
 
+command_line="$0 $*"
 parse_arguments "$@"
 take_folder "$out"
+log_name=simulate-log.txt results=(simulate.csv against.csv simulate-summary.txt)
+keep_foreign_files "${results[@]}" $log_name build.log
+begin_log "$command_line"
 work=$(mktemp -d)
 child=''
 trap '[[ ! $child ]] || kill -TERM "$child" 2>/dev/null || true; rm -rf "$work"' EXIT
@@ -96,7 +100,7 @@ trap 'exit 143' TERM
 trap 'exit 129' HUP
 build_program
 find_links
-rm -f "$out"/{simulate.csv,against.csv,simulate-summary.txt,simulate-log.txt}
+replace_files "${results[@]}"
 [[ ! $against ]] || simulate_measured
 simulate_links
 summarise

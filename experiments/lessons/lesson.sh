@@ -143,8 +143,7 @@ trap 'exit 143' TERM
 trap 'exit 129' HUP
 [[ $out ]] || { temporary=$(mktemp -d) && out=$temporary; }
 take_folder "$out"
-keep_foreign_files bench.csv train.csv trace.json log.txt last.txt
-rm -f "$out"/{bench.csv,train.csv,trace.json,last.txt}
+replace_files bench.csv train.csv trace.json ring.txt log.txt last.txt
 begin_log "$lesson"
 # shellcheck source=/dev/null
 . "$lessons"/"$lesson"_*.sh

@@ -123,6 +123,9 @@ papers_main()
 {
     papers_arguments "$@"
     take_folder "$out"
+    log_name=simulate-log.txt
+    keep_foreign_files papers.csv papers.txt $log_name build.log
+    begin_log "$0 $*"
     work=$(mktemp -d)
     child='' limit=300
     trap '[[ ! $child ]] || kill -TERM "$child" 2>/dev/null || true; rm -rf "$work"' EXIT
@@ -130,7 +133,7 @@ papers_main()
     trap 'exit 143' TERM
     trap 'exit 129' HUP
     build_program
-    rm -f "$out"/{papers.csv,papers.txt,simulate-log.txt}
+    replace_files papers.csv papers.txt
     simulate_byteps
     simulate_horovod
     simulate_what_moves

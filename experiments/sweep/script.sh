@@ -111,12 +111,14 @@ lock_folder()
     ((status != 75)) || die "another run uses '$1'; wait for its end, or name another folder with $2"
 }
 
+log_name=log.txt # a script that leaves its results beside those of others sets another name
+
 # keep_foreign_files FILE...: ends the script if one of these, which it replaces, is in $out and another program wrote it.
-# The script's log.txt begins with its name; see begin_log.
+# The script's log begins with its name; see begin_log.
 keep_foreign_files()
 {
     local file first=''
-    [[ ! -e $out/log.txt ]] || IFS= read -r first <"$out/log.txt" || true
+    [[ ! -e $out/$log_name ]] || IFS= read -r first <"$out/$log_name" || true
     [[ $first != "== ${0##*/}"* ]] || return 0
     for file; do
         [[ ! -e $out/$file ]] ||
@@ -133,5 +135,5 @@ replace_files()
 
 begin_log() # ARGUMENT...
 {
-    echo "== ${0##*/} $*" >"$out/log.txt"
+    echo "== ${0##*/} $*" >"$out/$log_name"
 }

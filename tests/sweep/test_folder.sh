@@ -78,9 +78,25 @@ expect "an earlier run's files are replaced" replaces_its_own
 
 # --- recipes --------------------------------------------------------------------------------------------------
 
-echo "test accuracy" >"$folder/out/recipes.csv" # of another program
-expect "run_recipes.sh keeps it" refused "has a file recipes.csv, which run_recipes.sh did not write" \
-    "$scripts/run_recipes.sh" --data "$folder/data" --psring "$folder/program"
+# keeps FILE COMMAND...: where there is this file alone.
+keeps()
+{
+    local file=$1 status=0
+    shift
+    mkdir -p "$folder/one" && echo mine >"$folder/one/$file"
+    "$@" --out "$folder/one" >"$folder/output" 2>&1 || status=$?
+    cat "$folder/output"
+    ((status == 1)) && grep -q "has a file $file, which ${1##*/} did not write" "$folder/output" && [[ $(<"$folder/one/$file") == mine ]] &&
+        rm -r "$folder/one"
+}
+for trial in "time_vs_size.svg run_scaling.sh --quick --no-train --psring $folder/program" \
+    "trace-ring.json run_scaling.sh --quick --no-train --psring $folder/program" "ring.txt lessons/lesson.sh 2 --psring $folder/program" \
+    "recipes.csv run_recipes.sh --data $folder/data --psring $folder/program" "simulate.csv simulate.sh --quick" "build.log simulate.sh --quick" \
+    "papers.txt papers.sh --quick" ${has_data:+"consistency.pdf run_consistency.sh --quick --psring $folder/program --data $folder/data"}; do
+    read -r file script arguments <<<"$trial"
+    # shellcheck disable=SC2086  # options and their values
+    expect "$script keeps $file" keeps "$file" "$scripts/$script" $arguments
+done
 
 recipes()
 {
