@@ -37,8 +37,10 @@ FNR == 1 {
         next
     if (("hosts" in column) && $column["hosts"] != $column["workers"])
         next
-    if (("compress" in column) && $column["compress"] != "none" || ("interface" in column) && $column["interface"] == "library")
+    if (("compress" in column) && $column["compress"] != "none" || ("device" in column) && $column["device"] == "cuda")
         next
+    if (("interface" in column) && $column["interface"] == "library" || ("api" in column) && $column["api"] == "library")
+        next # older files have the column api
     if (("model_gradients" in column) && $column["model_gradients"] != "")
         next
     if (("skew_ms" in column) && $column["skew_ms"] > 0) # ranks started apart

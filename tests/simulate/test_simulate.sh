@@ -33,6 +33,16 @@ if ! command -v smpirun >/dev/null; then
     skip "SimGrid is missing (Debian: libsimgrid-dev)"
 fi
 
+# Columns of older files, and devices: which rows can be compared with a simulation in host memory.
+cat >"$folder/rows.csv" <<'CSV'
+backend,device,network,workers,servers,placement,bytes,link_bytes_per_s,wrong,api,time_us_median
+ring,cpu,net,4,0,none,4799528,1e7,0,comm,100
+ring,cpu,net,4,0,none,4799528,1e7,0,library,300
+ring,cuda,net,4,0,none,4799528,1e7,0,comm,900
+CSV
+awk -f "$root/experiments/simulate/measured.awk" "$folder/rows.csv" >"$folder/log"
+[[ $(<"$folder/log") == 'ring none 4 0 4799528 10000000 100 0' ]] || fail "rows of the library or of a GPU are compared:"
+
 cmake --preset simulate -S "$root" -B "$build" "$@" >"$folder/log" 2>&1 || fail "cmake failed:"
 if ((short)); then
     mapfile -t objects < <(ninja -C "$build" -t targets all | sed -n 's/: C_COMPILER.*//p' | grep simulat)
