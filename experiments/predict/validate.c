@@ -621,7 +621,8 @@ static enum status take_trained(void *context, const struct table_reader *table)
     const char *straggler = table_field(table, "straggler");
     double backups;
     TRY(table_number(table, "backup_workers", 0, 0, &backups));
-    bool plain = (!*compress || strcmp(compress, "none") == 0) &&
+    bool plain = strcmp(table_field(table, "device"), "cuda") != 0 &&
+                 (!*compress || strcmp(compress, "none") == 0) &&
                  (!*straggler || strcmp(straggler, "none") == 0) && !(backups > 0);
     if (!row.model || !(row.compute_s > 0) || row.cluster.workers < 2 || step_ms <= 0 || !plain ||
         !find_way(table, servers, &row.way)) {

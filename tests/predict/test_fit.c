@@ -344,6 +344,7 @@ Test(fit, leaves_out_what_tells_nothing)
     snprintf(rows[9].backend, PREDICT_WORD, "nccl");
     snprintf(rows[10].backend, PREDICT_WORD, "nccl");
     snprintf(rows[10].nccl, PREDICT_WORD, "tree/simple");
+    snprintf(rows[11].device, PREDICT_WORD, "cuda");
     cr_assert(predict_models_fit(&models, &sweep.rows, "none", 1) == STATUS_OK);
     for (int i = 0; i < 7; i++)
         cr_expect(i == 3 || (rows[i].use == PREDICT_NOT_USED && rows[i].why), "row %d", i);
@@ -354,6 +355,7 @@ Test(fit, leaves_out_what_tells_nothing)
     cr_expect(rows[9].use == PREDICT_NOT_USED && rows[10].use == PREDICT_NOT_USED);
     cr_expect_str_eq(rows[9].why, "NCCL's algorithm is not known");
     cr_expect_str_eq(rows[10].why, "NCCL used another algorithm than the ring");
+    cr_expect(rows[11].use == PREDICT_NOT_USED && rows[11].why);
     predict_models_free(&models);
     predict_rows_free(&sweep.rows);
 }

@@ -87,6 +87,10 @@ grep -q '^steps: 1 rows, error 0.[01].*; *1 not used\|^steps: 1 rows, error 0.[0
 } >three.csv
 "$psring" predict --cost-model model.json --train three.csv >said
 grep -q '^steps: 1 rows, medians of 3, error 0.[01].* 1 not used' said || fail "three runs of a step: $(sed -n '/^Steps/,$p' said)"
+# A step whose gradients were in a GPU's memory is no step of this model.
+awk '{ print $0 (NR == 1 ? ",device" : ",cuda") }' train.csv >device.csv
+"$psring" predict --cost-model model.json --train device.csv >said
+grep -q '^steps: no row with several workers and a fitted model; 2 not used' said || fail "a step on GPUs: $(sed -n '/^Steps/,$p' said)"
 # A virtual cluster of half the rate, without a fit: 0.6 + 1.5 * 4799528 / 10e3 = 720.5 ms plus 100.
 sed 's/,net,/,vcluster:200mbit,/' bench.csv >vcluster.csv
 {
