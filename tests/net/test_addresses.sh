@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_addresses.sh: two hosts of one name, as network namespaces. On both an interface that
-# leads nowhere comes first, docker0 with 172.17.0.1. Ranks find the addresses that work, over IPv4 and IPv6.
+# test_addresses.sh: two hosts with the same name, as network namespaces. On both hosts the first interface leads
+# nowhere: docker0 with 172.17.0.1. The ranks find the addresses that work, over IPv4 and over IPv6.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
@@ -37,7 +37,7 @@ on()
     timeout -k 2 100 ip netns exec "$hosts-$1" "${@:2}"
 }
 
-# together WHAT: the processes that were started end well.
+# together WHAT: wait until all started processes have ended, and fail if one of them failed.
 together()
 {
     local pid
@@ -46,7 +46,7 @@ together()
     done
 }
 
-# three ADDRESS OPTION...: ranks 0 and 1 on the first host, rank 2 on the second.
+# three ADDRESS OPTION...: start ranks 0 and 1 on the first host and rank 2 on the second.
 three()
 {
     local at=$1 rank host
@@ -61,7 +61,7 @@ three()
     together "$*"
 }
 
-port=29500 # of namespaces of their own: nothing else is there
+port=29500 # no other process listens in the new namespaces
 three tcp://10.77.0.1:$((port++)) --transport tcp
 three "tcp://[fd77::1]:$((port++))" --transport zmq
 three tcp://10.77.0.1:$((port++)) --transport zmq --subnet eth0
@@ -77,8 +77,8 @@ for rank in 1 0; do
     pids+=($!)
 done
 together "MASTER_ADDR=fd77::1"
-! MASTER_ADDR=host:1 MASTER_PORT=1 WORLD_SIZE=2 RANK=0 "$psring" bench >"$folder/log" 2>&1 || fail "a port in MASTER_ADDR:"
-grep -q "MASTER_ADDR: found 'host:1'" "$folder/log" || fail "MASTER_ADDR is not named:"
+! MASTER_ADDR=host:1 MASTER_PORT=1 WORLD_SIZE=2 RANK=0 "$psring" bench >"$folder/log" 2>&1 || fail "MASTER_ADDR with a port was accepted:"
+grep -q "MASTER_ADDR: found 'host:1'" "$folder/log" || fail "the error does not name MASTER_ADDR:"
 
 at="tcp://[fd77::1]:29600"
 on a "$psring" serve --listen "$at" --workers 2 >"$folder/serve" 2>&1 &
@@ -91,4 +91,4 @@ for host in a b; do
 done
 together "serve at $at"
 wait "$serve" || fail "serve at $at: $(show)"
-echo "addresses: two hosts of one name reach each other over IPv4 and IPv6"
+echo "addresses: two hosts with the same name reach each other over IPv4 and IPv6"

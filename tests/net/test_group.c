@@ -1,4 +1,5 @@
-/* Groups from the colors of all ranks: every assignment of three colors or none to up to five. */
+/* Builds groups from the colors of all ranks: every choice of three colors or none, for up to five
+ * ranks. */
 #include <criterion/criterion.h>
 
 #include "common/net/topology.h"

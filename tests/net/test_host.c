@@ -1,4 +1,4 @@
-/* Which ranks share a host, a machine, a core: identities in, places out. */
+/* Finds which ranks share a host, a machine or a core. Input: host identities. Output: places. */
 #include <criterion/criterion.h>
 
 #include "common/net/host.h"
@@ -44,7 +44,7 @@ Test(host, a_hosts_number_is_its_lowest_rank)
         cr_assert_eq(host_number_of(all, rank), numbers[rank]);
 }
 
-/* Such as virtual machines cloned from one image. */
+/* For example, virtual machines cloned from one image. */
 Test(host, two_machines_of_one_name_are_two_hosts)
 {
     check_places((struct expected[]){{"worker", "boot-1", 0, {0, 1, 0, 1}},
@@ -53,7 +53,7 @@ Test(host, two_machines_of_one_name_are_two_hosts)
                  3);
 }
 
-/* Such as containers, or the hosts of vcluster.sh: they share the machine's cores and GPUs. */
+/* For example, containers or the hosts of vcluster.sh: they share the machine's cores and GPUs. */
 Test(host, names_of_one_kernel_are_hosts_of_one_machine)
 {
     check_places((struct expected[]){{"a", "boot-1", 0, {0, 2, 0, 3}},

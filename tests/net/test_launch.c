@@ -1,4 +1,4 @@
-/* How a process was started: by options, by torchrun's environment, by MPI's launcher. */
+/* How a process was started: by options, by torchrun's environment or by an MPI launcher. */
 #include <criterion/criterion.h>
 
 #include "experiments/config/launch.h"
@@ -21,7 +21,7 @@ Test(launch, options)
     cr_assert_str_eq(config.rendezvous, "tcp://node0:29500");
     cr_assert(config.rank == 2 && config.world_size == 3);
     cr_assert(config.startup_timeout == 60);
-    /* Out of range: it is rank 0 that says so, to all. */
+    /* Rank 3 is out of range. Rank 0 reports this to all ranks, not the parser. */
     accept(CONFIG_TRAIN, &config, "--rendezvous tcp://node0:29500 --rank 3 --world-size 3");
     accept(CONFIG_INFO, &config, "--rendezvous tcp://node0:29500 --rank 0 --world-size 1");
     accept(CONFIG_TRAIN, &config, "");
@@ -58,12 +58,12 @@ Test(launch, torchrun)
     accept(CONFIG_BENCH, &config, "");
     cr_assert_str_eq(config.rendezvous, "tcp://node0:29500");
     cr_assert(config.rank == 1 && config.world_size == 4);
-    cr_assert_eq(launch_rank(), 0); /* no launcher ends all when one ends: each speaks for itself */
-    /* Where torchrun itself listens at its port. */
+    cr_assert_eq(launch_rank(), 0); /* without a launcher each rank reports its own errors */
+    /* torchrun itself listens at MASTER_PORT, so psring takes the next port. */
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
     accept(CONFIG_BENCH, &config, "");
     cr_assert_str_eq(config.rendezvous, "tcp://node0:29501");
-    /* What is asked for explicitly goes first. */
+    /* Explicit options take precedence over the environment. */
     accept(CONFIG_BENCH, &config, "--rendezvous tcp://other:7 --rank 0 --world-size 2");
     cr_assert_str_eq(config.rendezvous, "tcp://other:7");
     cr_assert(config.rank == 0 && config.world_size == 2);
@@ -89,7 +89,7 @@ Test(launch, half_of_torchrun)
 {
     struct config config;
     setenv("RANK", "0", 1);
-    accept(CONFIG_TRAIN, &config, ""); /* of somebody else: WORLD_SIZE is not there */
+    accept(CONFIG_TRAIN, &config, ""); /* RANK without WORLD_SIZE is not torchrun's */
     cr_assert_null(config.rendezvous);
     set_torchrun("0", "four", "h", "1");
     refuse(CONFIG_TRAIN, "", "WORLD_SIZE: found 'four', expected a whole number from 1");

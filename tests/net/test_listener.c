@@ -1,5 +1,5 @@
-/* Strangers at a port of ours: who says something else, or nothing, is dropped, and holds nobody
- * up. */
+/* Strangers at psring's port: the listener drops a connection that sends something else or nothing.
+ * A stranger does not delay the others. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <sys/resource.h>
@@ -58,8 +58,8 @@ Test(listener, a_hello_in_pieces)
     cr_assert_eq(listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which),
                  LISTENER_HELLO);
     cr_assert(found.head.value == 4 && found.world_size == 9);
-    cr_assert_str_eq(found.host, "a?host?"); /* goes into a line of a message */
-    /* What else happens is told as well: here that the one who came is gone. */
+    cr_assert_str_eq(found.host, "a?host?"); /* the host's name becomes part of one line */
+    /* The wait also reports a watched connection: here the peer has closed it. */
     stream_close(&ours);
     cr_assert_eq(listener_wait(&listener, 0, &socket, 1, &found, &ours, &which), LISTENER_WATCHED);
     cr_assert_eq(which, 0);
@@ -92,7 +92,7 @@ Test(listener, foreign_bytes_are_dropped_at_once_and_told_once)
     listener_close(&listener);
 }
 
-/* The first 16 bytes are the same in every version, so that the listener can name it. */
+/* The first 16 bytes are the same in every version, so the listener can report the version. */
 Test(listener, a_hello_of_another_version_is_known_by_its_beginning)
 {
     struct listener listener;
@@ -112,7 +112,7 @@ Test(listener, a_hello_of_another_version_is_known_by_its_beginning)
     listener_close(&listener);
 }
 
-/* A message with more bytes than the reader has room for, or of another type. */
+/* A message with more bytes than the reader's buffer, or of another type. */
 Test(listener, messages_that_are_no_hello_are_dropped)
 {
     struct listener listener;
@@ -187,7 +187,7 @@ Test(listener, many_silent_ones_hold_nobody_up)
     listener_close(&listener);
 }
 
-/* It has not said hello yet when the others come: it is still young. */
+/* Our connection comes before the silent ones. It has not said hello yet, but it is still young. */
 Test(listener, many_silent_ones_do_not_displace_a_young_one)
 {
     struct listener listener;
@@ -215,8 +215,7 @@ Test(listener, many_silent_ones_do_not_displace_a_young_one)
     listener_close(&listener);
 }
 
-/* Also one that cannot be let in yet, because this process has no descriptor left. It is told. */
-/* One that always has something to read keeps no other one waiting. */
+/* A connection that always has something to read does not delay the others. */
 Test(listener, watched_connections_take_turns)
 {
     enum { COUNT = 3 };
@@ -245,6 +244,7 @@ Test(listener, watched_connections_take_turns)
     listener_close(&listener);
 }
 
+/* The process has no free descriptor: the listener warns, and accepts the connection later. */
 Test(listener, a_connection_that_cannot_be_accepted_waits)
 {
     struct listener listener;
@@ -257,7 +257,7 @@ Test(listener, a_connection_that_cannot_be_accepted_waits)
     int ours = connect_to(&listener);
     cr_assert_eq(stream_send(ours, &hello, sizeof hello, LONG_MS), 0);
     capture_start(&capture);
-    int next = dup(ours); /* the lowest that is free */
+    int next = dup(ours); /* the lowest free descriptor */
     cr_assert_eq(close(next), 0);
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
     few = (struct rlimit){(rlim_t)next, before.rlim_max};
@@ -275,7 +275,7 @@ Test(listener, a_connection_that_cannot_be_accepted_waits)
     listener_close(&listener);
 }
 
-/* A whole start with strangers at the port from its first moment on. */
+/* A whole start-up. Strangers connect to the port from its first moment on. */
 static int sum_ranks(struct world *world)
 {
     double sum = world->rank;
@@ -297,14 +297,14 @@ Test(listener, ranks_meet_among_strangers)
             cr_assert(tries < 500);
             clock_sleep_until_ns(deadline_ms(20));
         }
-        if (i % 2) /* the others stay silent */
+        if (i % 2) /* the even strangers send nothing */
             stream_send(strangers[i], "\x16\x03\x01 not for you, whoever you are", 20, LONG_MS);
     }
     ranks_start(ranks + 1, 2, address);
     ranks_wait(ranks, 3);
     for (int i = 0; i < 3; i++)
         cr_assert(ranks[i].code == 0 && ranks[i].lines <= 1, "%s", ranks[i].said);
-    /* On a busy machine the ranks may have met before rank 0 has looked at a stranger. */
+    /* On a busy machine the ranks may meet before rank 0 has looked at a stranger. */
     cr_assert(ranks[0].lines == 0 || strstr(ranks[0].said, "dropped a connection"), "%s",
               ranks[0].said);
     for (int i = 0; i < 40; i++)

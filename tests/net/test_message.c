@@ -1,4 +1,4 @@
-/* The message header: what is encoded is decoded, and nothing else is. */
+/* The message header: decoding returns what was encoded and refuses all other bytes. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -21,13 +21,13 @@ static const struct message example = {
     .dtype = MESSAGE_FLOAT32,
 };
 
-/* STATUS_INPUT: anybody can have sent it. STATUS_PROTOCOL: only a rank of this run. */
+/* STATUS_INPUT: any process can have sent it. STATUS_PROTOCOL: only a rank of this run. */
 static void expect_refused(enum status expected, const uint8_t *bytes, size_t size, const char *why)
 {
     struct message message = {.sender = 99};
     const char *reason = NULL;
     cr_expect_eq(message_decode(bytes, size, &limits, &message, &reason), expected, "%s", why);
-    cr_expect_eq(message.sender, 99, "a refused header must leave the message alone (%s)", why);
+    cr_expect_eq(message.sender, 99, "a refused header must not change the message (%s)", why);
     cr_expect_not_null(reason);
 }
 
@@ -109,7 +109,7 @@ Test(message, every_wrong_field_is_refused)
     }
 }
 
-/* What an answer with fresh parameters says beside them. */
+/* The fields of an answer next to its fresh parameters: how fresh they are. */
 Test(message, answers_tell_how_fresh_they_are)
 {
     uint8_t bytes[MESSAGE_HEADER_BYTES];
@@ -128,7 +128,7 @@ Test(message, answers_tell_how_fresh_they_are)
     expect_refused(STATUS_PROTOCOL, bytes, sizeof bytes, "late twice");
 }
 
-/* Every message of libpsring says which call it belongs to. */
+/* Every message of libpsring names the call to which it belongs. */
 Test(message, calls)
 {
     static const struct message_call calls[] = {
@@ -153,9 +153,9 @@ Test(message, calls)
         for (int other = 0; other < CALLS; other++)
             cr_expect_eq(message_same_call(&decoded.call, &calls[other]), c == other);
         bytes[56] = 7 << 5 | MESSAGE_BARRIER;
-        expect_refused(STATUS_PROTOCOL, bytes, sizeof bytes, "a call with elements of no type");
+        expect_refused(STATUS_PROTOCOL, bytes, sizeof bytes, "a call of unknown element type");
         bytes[56] = 1 << 3;
-        expect_refused(STATUS_PROTOCOL, bytes, sizeof bytes, "an operation of no call");
+        expect_refused(STATUS_PROTOCOL, bytes, sizeof bytes, "an operation without a call");
     }
 }
 
@@ -178,8 +178,8 @@ Test(message, offset_that_overflows_is_refused)
     expect_refused(STATUS_PROTOCOL, bytes, sizeof bytes, "offset + length overflows");
 }
 
-/* Elements of 16 bits: halves of what a float32 may be are whole ones. Every rank must have them.
- */
+/* Elements of 16 bits: an odd number of them is a whole payload, though not for float32. All ranks
+ * must use the same type. */
 Test(message, element_types)
 {
     struct message_limits narrow = limits;
@@ -201,7 +201,7 @@ Test(message, element_types)
     }
 }
 
-/* A receiver that takes any type still wants one that is known, and whole elements of it. */
+/* A receiver that takes any type still refuses an unknown type, and a part of an element. */
 Test(message, any_element_type)
 {
     struct message_limits any = limits;
@@ -235,7 +235,7 @@ Test(message, bye_and_pause_have_no_payload)
     expect_refused(STATUS_PROTOCOL, bytes, sizeof bytes, "pause with a payload");
 }
 
-/* Random bytes and random changes: whatever is accepted re-encodes to the same bytes. */
+/* Random bytes and random changes: every accepted header is encoded to the same bytes again. */
 Test(message, accepted_headers_are_canonical)
 {
     struct rng_key key = rng_key(1, RNG_TEST, 0);

@@ -1,6 +1,6 @@
 /*
  * A worker's and a server's endpoint of one process, over MPI. A message counts as received only
- * when its payload is here. Its length must be what its header says. One rank, without a launcher.
+ * when its payload is here. Its length must match its header. One rank, without a launcher.
  */
 #include <criterion/criterion.h>
 #include <string.h>

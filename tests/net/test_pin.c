@@ -1,4 +1,4 @@
-/* Which rank is bound to which cores: identities and processors in, parts out. */
+/* Binds ranks to cores. Input: host identities and processors. Output: parts. */
 #include <criterion/criterion.h>
 
 #include "common/net/host.h"
@@ -19,7 +19,7 @@ static void check_share(const struct host_identity *all, int size, int rank,
               found.overlaps);
 }
 
-/* Ranks 0, 2, 4 on one machine with all cores in common; 1 and 3 on another, bound already. */
+/* Ranks 0, 2, 4 share all cores of one machine. Ranks 1, 3 on another machine are bound already. */
 Test(pin, ranks_with_the_same_cores_share_them)
 {
     struct host_identity all[5];

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_process.sh: what surrounds the process of a rank. Its standard streams are closed,
-# its host's name is as long as one can be, or its limits are tight.
+# test_process.sh: unusual surroundings of a rank's process: closed standard streams, a host name of the maximum
+# length, and tight limits.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
@@ -16,8 +16,8 @@ show()
 
 # --- closed descriptors -----------------------------------------------------------------------------
 
-# streams COMMAND...: runs it with those streams closed that $closed names. A closed stream's descriptor must
-# not become a socket's: the log would go into it.
+# streams COMMAND...: run the command with the streams closed that $closed names. The descriptor of a closed stream
+# must not become a socket's: the log would go into that socket.
 streams()
 {
     eval '"$@"' "$closed"
@@ -31,16 +31,16 @@ for closed in '<&- >&- 2>&-' '>&-' '2>&-'; do
     wait $! || fail "rank 1 with $closed ended rank 0: $(show)"
 done
 
-# Results that cannot be written are an error all the same.
+# Results that cannot be written are an error even with a closed stream.
 closed='>&-'
-! streams "$psring" bench --backend none -e 4k --csv - 2>"$folder/log" || fail "lost results are no error:"
+! streams "$psring" bench --backend none -e 4k --csv - 2>"$folder/log" || fail "bench succeeded although it could not write its results:"
 
-# --- MPI is left alone where nothing asks for it ----------------------------------------------------
+# --- psring does not start MPI unless an option asks for it -----------------------------------------
 
-# MPI_Init fails with names from 57 letters on, MPI_T_init_thread with 64.
+# MPI_Init fails if the host's name has 57 letters or more, MPI_T_init_thread from 64.
 if unshare --uts true 2>/dev/null; then
     long=$(printf 'a%.0s' {1..64})
-    named() # COMMAND...: on a host of that name
+    named() # COMMAND...: run it on a host with that name
     {
         # shellcheck disable=SC2016
         unshare --uts sh -c 'hostname "$0" && exec "$@"' "$long" "$@"
@@ -53,13 +53,13 @@ if unshare --uts true 2>/dev/null; then
     named timeout 60 "$psring" "${meet[@]}" --rank 0 >"$folder/rank.0" 2>&1 || fail "rank 0, 64 letters: $(show)"
     wait $! || fail "rank 1, 64 letters: $(show)"
 fi
-# MPI_Init makes a file of several megabytes.
+# MPI_Init creates a file of several megabytes.
 (ulimit -f 100 && "$psring" "${training[@]}" --backend none) >"$folder/log" 2>&1 || fail "alone, small files:"
 
 # --- too few descriptors ----------------------------------------------------------------------------
 
-# three LIMIT TRANSPORT OPTION...: three ranks with that limit of descriptors either end well or all fail and
-# say what they need. Sets $outcome.
+# three LIMIT TRANSPORT OPTION...: start three ranks with this limit of descriptors. Either all end well, or all fail
+# and report how many they need. Sets $outcome.
 three()
 {
     local limit=$1 transport=$2 rank ended codes=() pids=()
@@ -82,10 +82,10 @@ three()
     *) fail "$limit descriptors, $transport: ended with ${codes[*]}: $(show)" ;;
     esac
     [[ $outcome == works ]] || grep -qE "needs about [0-9]+ file descriptors, the limit is $limit" "$folder"/rank.* ||
-        fail "$limit descriptors, $transport: no rank says what it needs: $(show)"
+        fail "$limit descriptors, $transport: no rank reports how many it needs: $(show)"
 }
 
-# All limits belong to tests/long.sh; here each of the two checks meets one, and one limit suffices.
+# tests/long.sh tries all limits. Here each of the two checks meets one limit, and one limit suffices.
 limits=(12 20 60)
 [[ ${PSRING_TEST_LONG:-0} == 0 ]] || mapfile -t limits < <(seq 8 40)
 for transport in tcp zmq; do
@@ -99,7 +99,7 @@ for transport in tcp zmq; do
         esac
     done
 done
-# The soft limit is raised as far as it takes.
+# psring raises the soft limit as far as it needs.
 (ulimit -Sn 12 && ranks 3 bench -e 64k -n 2 -w 1 --transport zmq) || fail "a low soft limit: $(show)"
 
-echo "process: closed streams, long names and tight limits do no harm"
+echo "process: closed streams, long names and tight limits cause no failure"

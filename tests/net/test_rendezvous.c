@@ -1,5 +1,5 @@
-/* Ranks that meet without a launcher: collective calls and groups of any size, and one clear line
- * on every rank for each thing that can be wrong. Strangers at the port: test_listener.c. */
+/* Ranks that meet without a launcher: collective calls and groups of any size. For each error at
+ * the start, every rank prints one clear line. Strangers at the port: test_listener.c. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <signal.h>
@@ -13,11 +13,11 @@
 
 /* -------- collective calls -------------------------------------------------------------------- */
 
-/* In a child: what is wrong goes to stderr, and so into the parent's assertion. */
+/* In a child: prints the failed condition to stderr, and so into the parent's assertion. */
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
-            fprintf(stderr, "line %d: rank %d: not so: %s\n", __LINE__, world->rank, #condition);  \
+            fprintf(stderr, "line %d: rank %d: expected %s\n", __LINE__, world->rank, #condition); \
             return 3;                                                                              \
         }                                                                                          \
     } while (0)
@@ -44,7 +44,7 @@ static int check_calls(struct world *world, const struct group *group)
             for (size_t i = 0; i < count; i++)
                 EXPECT(all[(size_t)member * count + i] == datum(rank, i));
         }
-        /* Doubled on the first, and handed back. */
+        /* The root doubles the values and returns them. */
         bool root = index == 0;
         memset(all, 0, (size_t)size * count * sizeof *all);
         EXPECT(world_collect(world, group, mine, count * sizeof *mine, root ? all : NULL) ==
@@ -80,7 +80,7 @@ static int check_calls(struct world *world, const struct group *group)
     return 0;
 }
 
-/* The world, then groups by remainder, without rank 0, the last two: in turn, and again. */
+/* The world, then groups: ranks of one remainder modulo 3, all but rank 0, the last two. Twice. */
 static int check_groups(struct world *world)
 {
     struct group *thirds, *others, *last;
@@ -110,7 +110,7 @@ Test(rendezvous, collective_calls_in_groups)
 {
     for (int size = 1; size <= 7; size += size < 4 ? 1 : 3) {
         struct rank ranks[7] = {0};
-        for (int i = 0; i < size; i++) /* the first one last */
+        for (int i = 0; i < size; i++) /* rank 0 starts last */
             ranks[i] =
                 (struct rank){.number = size - 1 - i, .world_size = size, .run = check_groups};
         ranks_run(ranks, (size_t)size);
@@ -178,7 +178,7 @@ Test(rendezvous, other_world_size)
     ranks_all_say(ranks, 3, 2, "was started for 4 ranks, rank 0 on ");
 }
 
-/* Those who come only after the error has been found hear it, too. */
+/* A rank that connects only after rank 0 has found the error gets the error, too. */
 Test(rendezvous, who_comes_after_an_error_is_told)
 {
     struct rank ranks[] = {{.number = 0, .world_size = 3},
@@ -188,7 +188,7 @@ Test(rendezvous, who_comes_after_an_error_is_told)
     ranks_all_say(ranks, 3, 2, "was started for 4 ranks, rank 0 on ");
 }
 
-/* What an earlier run has left ends, and rank 0 waits on for its own rank 1. */
+/* A rank of an earlier run is refused. Rank 0 continues to wait for its own rank 1. */
 Test(rendezvous, a_rank_of_another_job_is_refused)
 {
     struct rank ranks[] = {{.number = 0, .world_size = 2, .token = 5},
@@ -229,7 +229,7 @@ Test(rendezvous, nothing_listens)
     ranks_all_say(&unknown, 1, 1, "the host's name is unknown here");
 }
 
-/* Another program has the port, and says nothing: it is asked once, not again and again. */
+/* Another program has the port and sends nothing: the rank asks it once, not repeatedly. */
 static bool third_time(void *context)
 {
     return ++*(int *)context >= 3;
@@ -240,8 +240,8 @@ static void on_signal(int number)
     (void)number;
 }
 
-/* Signals cut waits short from now on, as the one does that tells a worker to leave: no reason to
- * wait in another way. */
+/* From now on signals interrupt waits, like the signal that ends a worker. An interrupted wait must
+ * continue as before. */
 static void be_interrupted(void)
 {
     const struct sigaction action = {.sa_handler = on_signal};
@@ -253,7 +253,7 @@ static void be_interrupted(void)
     CHECK(timer_settime(timer, 0, &often, NULL) == 0);
 }
 
-/* Somebody who knows that the others will not come ends the waiting, of whichever rank. */
+/* The caller's callback knows that the other ranks will not come, and ends the wait of any rank. */
 Test(rendezvous, waiting_can_be_given_up)
 {
     for (int rank = 0; rank < 2; rank++) {
@@ -270,7 +270,7 @@ Test(rendezvous, waiting_can_be_given_up)
     }
 }
 
-/* Rank 0 is stopped: the system takes connections, and nobody answers. */
+/* Rank 0 is stopped: the kernel accepts connections, and no process answers. */
 Test(rendezvous, waiting_for_an_answer_can_be_given_up)
 {
     union address address = address_loopback();
@@ -313,7 +313,7 @@ Test(rendezvous, the_port_is_taken)
     stream_close(&listening);
 }
 
-/* psring serve has the port, and refuses the rank by a message of its own kind. */
+/* psring serve has the port and refuses the rank with a message of a different kind. */
 Test(rendezvous, the_port_is_a_coordinators)
 {
     struct rank rank = {.number = 0, .world_size = 2, .startup_timeout_ms = 20000};
@@ -345,7 +345,7 @@ Test(rendezvous, address_of_another_host)
     ranks_all_say(&rank, 1, 1, "HOST must be the host of rank 0");
 }
 
-/* Plays a rank by hand: says hello as it is told to, and returns the connection. */
+/* Plays a rank by hand: sends the caller's hello and returns the connection. */
 static int say_hello(const char *address, const struct hello *hello)
 {
     struct rendezvous parsed;
@@ -408,7 +408,7 @@ Test(rendezvous, other_version)
     check_refused_by_hand(&hello, "rank 2 speaks version 99 of the start-up protocol");
     hello.head.protocol = 1;
     check_refused_by_hand(&hello, "rank 2 speaks version 1 of the start-up protocol");
-    hello.run_id = 7; /* another token, which another version has elsewhere */
+    hello.run_id = 7; /* another version has the token at a different place */
     check_refused_by_hand(&hello, "rank 2 speaks version 1 of the start-up protocol");
 }
 
@@ -452,7 +452,7 @@ static int one_is_late(struct world *world)
     world->timeout_ms = 1000;
     if (world->rank == 1) {
         struct pollfd other = {.fd = -1};
-        poll(&other, 1, 4000); /* longer than the others wait */
+        poll(&other, 1, 4000); /* longer than the other ranks wait */
         return 0;
     }
     return world_barrier(world, NULL) == STATUS_TIMEOUT ? 5 : 0;
@@ -470,7 +470,7 @@ Test(rendezvous, a_rank_that_does_not_come_is_named_to_all)
     ranks_all_say(ranks, 2, 5, "barrier: rank 1 on ");
 }
 
-/* Also in the calls of a world that has met. */
+/* The calls of a world that has met can be given up, too. */
 static int one_gives_up(struct world *world)
 {
     world->timeout_ms = 1000L * RANKS_LIMIT_S;
@@ -482,7 +482,7 @@ static int one_gives_up(struct world *world)
         return world_barrier(world, NULL) == STATUS_TRANSPORT ? 5 : 1;
     }
     struct pollfd other = {.fd = -1};
-    poll(&other, 1, 3000); /* the other waits for rank 0 */
+    poll(&other, 1, 3000); /* the other rank waits for rank 0 */
     return 0;
 }
 
@@ -494,8 +494,8 @@ Test(rendezvous, a_call_can_be_given_up)
     cr_expect(ranks[1].code == 5 && ranks[1].lines == 0, "%d: %s", ranks[1].code, ranks[1].said);
 }
 
-/* Where no watchdog watches, each warns of what it waits for: the root of rank 1, and rank 2 of the
- * root. */
+/* Without a watchdog each rank warns about what it waits for: the root waits for rank 1, rank 2 for
+ * the root. */
 static int one_comes_later(struct world *world)
 {
     world->stall_warning_ms = 300;
@@ -525,7 +525,7 @@ static int another_call(struct world *world)
     return world_barrier(world, NULL) == STATUS_PROTOCOL ? 5 : 0;
 }
 
-/* The root finds it and informs all ranks. */
+/* The root finds the difference and informs all ranks. */
 Test(rendezvous, ranks_in_different_calls)
 {
     struct rank ranks[3];

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_rendezvous.sh: without a launcher psring train ends with the same weights as under
-# mpirun, by ring and by parameter server; by options and by torchrun's environment; and what is wrong is said.
+# test_rendezvous.sh: without a launcher psring train ends with the same weights as under mpirun, with the ring and
+# with the parameter server. Ranks meet by options or by torchrun's environment. Errors at the start are reported.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
@@ -10,7 +10,7 @@ unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
 common=(--model lenet --batch 8 --steps 20)
 launcher=mpirun # of train
 
-# same WHAT RANKS OPTION...: under mpirun and by rendezvous.
+# same WHAT RANKS OPTION...: compare the weights of a run under mpirun and by rendezvous.
 same()
 {
     local what=$1 count=$2 found
@@ -20,7 +20,7 @@ same()
     found=$(sed -n 's/^weights sha256 //p' "$folder/rank.0")
     [[ $found == "$weights" ]] || fail "$what: weights $found by rendezvous, $weights under mpirun"
     for ((rank = 1; rank < count; rank++)); do
-        [[ ! -s $folder/rank.$rank ]] || fail "$what: rank $rank said: $(cat "$folder/rank.$rank")"
+        [[ ! -s $folder/rank.$rank ]] || fail "$what: rank $rank printed: $(cat "$folder/rank.$rank")"
     done
 }
 
@@ -28,7 +28,7 @@ same "ring" 3 --backend ring
 same "one dedicated server" 3 --backend ps
 same "two colocated servers" 3 --backend ps --servers 2 --placement colocated
 
-# As torchrun starts its processes.
+# Started like torchrun starts its processes.
 port=$(free_port)
 pids=()
 for rank in 1 0; do
@@ -46,7 +46,7 @@ if ((code != 2)) || ! grep -q "RANK: found '2', expected a whole number from 0 t
     fail "torchrun's environment, rank 2 of 2: exit $code: $(cat "$folder/rank.2")"
 fi
 
-# Variables that another program has left: no other rank comes, and psring names them.
+# Environment variables that another program has left: no other rank comes, and psring names the variables.
 code=0
 RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$port timeout 100 "$psring" bench --startup-timeout 1 \
     >"$folder/rank.0" 2>&1 || code=$?
@@ -54,7 +54,7 @@ if ((code != 1)) || ! grep -q 'RANK=0 and WORLD_SIZE=2 in the environment' "$fol
     fail "a leaked RANK: exit $code: $(cat "$folder/rank.0")"
 fi
 
-# What rank 0 alone fails at, here writing its table, ends all, also with libpsring, which waits for all ranks.
+# An error of rank 0 alone (it cannot write its table) ends all ranks, also with libpsring, which waits for all ranks.
 for library in '' --via-library; do
     port=$(free_port)
     run=(timeout 100 "$psring" bench --backend ring -e 4k -n 5 ${library:+"$library"} --timeout 1000
@@ -66,7 +66,7 @@ for library in '' --via-library; do
     ((code == 1)) || fail "a full disk of rank 0: exit $code: $(cat "$folder"/rank.*)"
 done
 
-# Every rank that has been started says what is wrong, in one line.
+# Every started rank reports the error in one line.
 all_say()
 {
     local words=$1 rank
@@ -90,7 +90,7 @@ wait "$other" || code=$?
 ((code == 2)) || fail "another --world-size: exit $code of the other rank, expected 2"
 all_say "was started for 3 ranks, rank 0 on"
 
-# Each rank has a command line of its own: bench's, too, must agree.
+# Each rank has its own command line. The options of bench must agree, too.
 port=$(free_port)
 "$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank 1 --world-size 2 -w 3 >"$folder/rank.1" 2>&1 &
 other=$!
@@ -102,7 +102,7 @@ wait "$other" || code=$?
 grep -qF -- '--warmup is 3 on rank 1 and 2 on rank 0' "$folder/rank.1" ||
     fail "another --warmup: $(cat "$folder"/rank.*)"
 
-# Who waits in vain is told once, by rank 0, which knows who is missing.
+# Rank 0 knows which ranks are missing. Each waiting rank prints their names once.
 port=$(free_port)
 pids=()
 for rank in 1 0; do
@@ -115,7 +115,7 @@ for pid in "${pids[@]}"; do
 done
 all_say "rank 0 on $(hostname) gave up: ranks 2 and 3 of 4 did not connect"
 
-# Once they have met, one that ends is named, and ends all.
+# After the start, a rank that ends is named and ends all ranks.
 port=$(free_port)
 pids=()
 for rank in 2 1 0; do
@@ -125,14 +125,14 @@ for rank in 2 1 0; do
     pids[rank]=$!
 done
 within test -s "$folder/metrics" || fail "no step of three ranks: $(cat "$folder"/rank.*)"
-kill -KILL "$(pgrep -P "${pids[1]}")" # of timeout, its psring
+kill -KILL "$(pgrep -P "${pids[1]}")" # the psring below timeout
 for rank in 0 2; do
     ! wait "${pids[rank]}" || fail "rank $rank ended well without rank 1"
 done
 tail -n 1 "$folder/rank.0" | grep -q 'rank 1 on .* has ended' ||
     fail "rank 0's last line does not name rank 1: $(cat "$folder/rank.0")"
 
-# Nobody has to read what it says for a run to end: rank 0's stderr is a pipe that is full.
+# A run ends even if no process reads its messages: rank 0's stderr is a full pipe.
 mkfifo "$folder/unread"
 exec 9<>"$folder/unread"
 dd if=/dev/zero of="$folder/unread" bs=4096 oflag=nonblock 2>/dev/null || true
@@ -147,6 +147,6 @@ within test -s "$folder/unread.metrics" || fail "no step of two ranks"
 kill -KILL "$(pgrep -P "${pids[1]}")"
 status=0
 wait "${pids[0]}" || status=$?
-((status != 0 && status != 124 && status != 137)) || fail "rank 0, whose words nobody reads: exit $status"
+((status != 0 && status != 124 && status != 137)) || fail "rank 0 with a full stderr: exit $status"
 exec 9>&-
 echo "rendezvous: the same weights as under mpirun"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_slurm.sh: psring on Slurm, started by srun and by experiments/train.sbatch. The cluster is
-# four slurmd and a slurmctld on this machine, with a folder, ports and settings of their own. Exits 77 (skipped)
-# without Slurm, or where srun has no PMIx.
+# test_slurm.sh: psring on Slurm, started by srun and by experiments/train.sbatch. The cluster is four slurmd and a
+# slurmctld on this machine, with a private folder, ports and settings. Exits 77 (skipped) without Slurm, or if srun
+# has no PMIx.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
@@ -12,7 +12,7 @@ done
 
 # --- four machines and their controller ---------------------------------------------------------------
 
-# free_ports COUNT: the first of so many that nothing listens at, below those that the system gives out by itself.
+# free_ports COUNT: print the first of COUNT successive ports at which no process listens, below the ephemeral range.
 free_ports()
 {
     local first port busy
@@ -58,20 +58,20 @@ NodeName=n[0-3] NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=[$((first + 
 PartitionName=all Nodes=n[0-3] Default=YES MaxTime=INFINITE State=UP
 CONFIG
 echo 'CgroupPlugin=cgroup/v1' >"$slurm/cgroup.conf"
-unset "${!SLURM_@}" # what a job of Slurm around this test has set
+unset "${!SLURM_@}" # set if this test itself runs in a Slurm job
 export SLURM_CONF=$slurm/slurm.conf
 [[ $(srun --mpi=list 2>&1) == *pmix* ]] || skip "needs srun --mpi=pmix"
-# Over loopback, more ranks than cores. Every process of the cluster has this by which it is found at the end.
+# Over loopback, more ranks than cores. PSRING_SLURM_TEST marks every process of the cluster for end_cluster.
 export OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_mpi_yield_when_idle=1
 export SLURM_PMIX_FENCE=tree # as in train.sbatch
 export PSRING_SLURM_TEST=$slurm
 
-# end_cluster: every process that was started in it, by its id.
+# end_cluster: end every process of the cluster, by its id.
 end_cluster()
 {
     local file
     timeout 20 scancel --user "$(id -un)" || true
-    for _ in 1 2 3; do # what one of them starts meanwhile is met the next time
+    for _ in 1 2 3; do # the next pass finds processes that started meanwhile
         for file in /proc/[0-9]*/environ; do
             if tr '\0' '\n' <"$file" 2>/dev/null | grep -qxF "PSRING_SLURM_TEST=$slurm"; then
                 file=${file#/proc/} file=${file%/environ}
@@ -92,7 +92,7 @@ within all_idle || fail "the cluster is not up: $(tail -n 3 "$slurm"/*.log)"
 
 # --- srun -------------------------------------------------------------------------------------------------
 
-# on_four COMMAND...: psring with four ranks, one on each machine.
+# on_four COMMAND...: run psring with four ranks, one on each machine.
 on_four()
 {
     timeout --kill-after=5 120 srun -K --mpi=pmix -N 4 --ntasks-per-node=1 "$psring" "$@" >"$folder/log" 2>&1 ||
@@ -105,26 +105,26 @@ awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
     $c["workers"] != 4 || $c["wrong"] != 0 { bad = 1 }
     END { exit bad || NR < 3 }' "$folder/bench.csv" || fail "bench: $(cat "$folder/bench.csv")"
 
-# A paced step leaves time for signals, and the processors for other tests.
+# The paced step leaves time for the signals, and leaves the processors to other tests.
 common=(--backend ring --model lenet --batch 10 --data "$data" --steps 120 --compute real:20)
-train 4 "${common[@]}" # by mpirun, without a break
+train 4 "${common[@]}" # under mpirun, without interruption
 whole=$weights
 on_four train "${common[@]}"
 grep -qx "weights sha256 $whole" "$folder/log" || fail "srun: expected the weights of mpirun, $whole:"
 
-# One rank that fails ends all.
+# A rank that fails ends all ranks.
 code=0
 timeout --kill-after=5 60 srun -K --mpi=pmix -N 4 --ntasks-per-node=1 "$psring" train --backend ring --data "$folder/none" \
     >"$folder/log" 2>&1 || code=$?
 ((code != 0 && code != 124 && code != 137)) || fail "no data: exit $code:"
-grep -q "$folder/none" "$folder/log" || fail "no data: not said:"
+grep -q "$folder/none" "$folder/log" || fail "no data: the error does not name the folder:"
 
 # --- sbatch: stopped, put back, continued -----------------------------------------------------------------
 
 has_saved() { compgen -G "$folder/saved/*.checkpoint" >/dev/null; }
 is_done() { [[ -z $(timeout 10 squeue -h -j "$job" -o %T 2>/dev/null) ]] || timeout 10 squeue -h -j "$job" -o %T | grep -qE 'COMPLETED|FAILED|CANCELLED|TIMEOUT'; }
 
-# submit OPTION...: experiments/train.sbatch on four machines as $job; what it says is in $folder/log.
+# submit OPTION...: start experiments/train.sbatch on four machines as $job; its output goes to $folder/log.
 submit()
 {
     : >"$folder/log"
@@ -133,7 +133,7 @@ submit()
         "${common[@]}" --checkpoint "$folder/saved" --checkpoint-steps 10 "$@")
 }
 
-for try in 1 2 3 4 5; do # again if it came to its end before the signal did
+for try in 1 2 3 4 5; do # again if the job ended before the signal came
     submit
     within has_saved || fail "sbatch: nothing is saved:"
     timeout 30 scancel -b -s USR1 "$job" || true
@@ -141,13 +141,13 @@ for try in 1 2 3 4 5; do # again if it came to its end before the signal did
     grep -q '^stopped by SIGUSR1 after step' "$folder/log" && break
     ((try < 5)) || fail "sbatch: no 'stopped by SIGUSR1':"
 done
-grep -q 'there yet, starts from step 0' "$folder/log" || fail "sbatch: did not begin anew:"
+grep -q 'there yet, starts from step 0' "$folder/log" || fail "sbatch: did not start from step 0:"
 grep -q '^continues after step' "$folder/log" || fail "sbatch: was not continued:"
 grep -qx "weights sha256 $whole" "$folder/log" || fail "sbatch, stopped and continued: expected the weights $whole:"
 [[ $(timeout 10 scontrol show job "$job") == *JobState=COMPLETED*Restarts=1* ]] ||
     fail "sbatch: $(scontrol show job "$job")"
 
-# A training that fails, and one that is cancelled, is over.
+# A job whose training fails, or that is cancelled, is not requeued.
 submit --lr 1e12 --optimizer sgd
 within is_done || fail "a training that diverges does not end:"
 [[ $(timeout 10 scontrol show job "$job") == *JobState=FAILED*Restarts=0* ]] ||

@@ -1,4 +1,4 @@
-/* Addresses, networks and interfaces as users write them, and this host's own. */
+/* Addresses, networks and interfaces as users write them, and the addresses of this host. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <netdb.h>
@@ -27,7 +27,7 @@ Test(subnet, networks)
 {
     cr_assert(lies_in("10.1.2.0", "10.1.2.0/24") && lies_in("10.1.2.255", "10.1.2.0/24"));
     cr_assert(!lies_in("10.1.1.255", "10.1.2.0/24") && !lies_in("10.1.3.0", "10.1.2.0/24"));
-    cr_assert(lies_in("10.1.2.3", "10.1.2.77/24")); /* an address in it */
+    cr_assert(lies_in("10.1.2.3", "10.1.2.77/24")); /* the network is given by an address in it */
     cr_assert(lies_in("10.1.2.77", "10.1.2.77/32") && !lies_in("10.1.2.76", "10.1.2.77/32"));
     cr_assert(lies_in("10.1.2.65", "10.1.2.77/27") && !lies_in("10.1.2.63", "10.1.2.77/27"));
     cr_assert(lies_in("255.255.255.255", "0.0.0.0/0"));

@@ -1,6 +1,6 @@
 /*
- * The TCP transport, with its worker's and server's endpoint in one process, which a pair of
- * sockets joins: what a peer may send in any pieces, what it may not, and how it may end.
+ * The TCP transport. The worker's and the server's endpoint are in one process, connected by a pair
+ * of sockets. A peer may send a message in any pieces. Forbidden messages and ends are refused.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -55,7 +55,7 @@ static struct tcp_peer *worker_at_server(void)
     return &endpoint_of(endpoint[NODE_SERVER])->peers[WORKER];
 }
 
-/* The worker's end of the connection: what is written to it comes at the server's. */
+/* The worker's end of the connection: the server receives what the test writes to it. */
 static int worker_end(void)
 {
     return endpoint_of(endpoint[NODE_WORKER])->peers[SERVER].fd;
@@ -66,7 +66,7 @@ static void write_raw(const void *bytes, size_t count)
     cr_assert_eq(send(worker_end(), bytes, count, MSG_NOSIGNAL), (ssize_t)count);
 }
 
-/* The header of a good push, but for the bytes that the caller changes. */
+/* The header of a valid push. The caller changes single bytes of it. */
 static void make_header(uint8_t header[MESSAGE_HEADER_BYTES], size_t length)
 {
     struct message message = push;
@@ -93,7 +93,7 @@ static enum status wait_for(struct transport_slot *slot)
     return transport_wait(endpoint[NODE_SERVER], slot);
 }
 
-/* `count` first elements of `data` are there. */
+/* The first `count` elements of `data` are in the slot. */
 static void expect_data(const struct transport_slot *slot, size_t count)
 {
     cr_expect_eq(slot->message.length, count * sizeof *data);
@@ -177,7 +177,7 @@ Test(tcp, a_slot_that_goes_away_takes_its_message_along)
     close_both();
 }
 
-/* However long the message is that nobody wants any more, one look finds what comes after it. */
+/* One look skips an unwanted message, however long, and finds the message after it. */
 Test(tcp, what_is_thrown_away_keeps_nobody_waiting)
 {
     enum { BYTES = 160 << 10, PIECE = BYTES / 8 };
@@ -201,8 +201,8 @@ Test(tcp, what_is_thrown_away_keeps_nobody_waiting)
     close_both();
 }
 
-/* A header of this very run that says what cannot be, or of another one: whoever has said hello is
- * a rank of this run, so it is an error in any case, and a bad header remains one. */
+/* A header with impossible fields, from this run or another one. The sender's hello has shown that
+ * it is a rank of this run. Each bad header is therefore an error, also in the next call. */
 Test(tcp, faults_of_this_run_are_errors)
 {
     static const int fields[] = {0, 4, 15, 6, 16, 24, 56};
@@ -272,7 +272,7 @@ Test(tcp, what_was_sent_comes_though_its_sender_has_closed)
     close_both();
 }
 
-/* Whoever has said goodbye may go, although a slot is posted for what will not come. */
+/* A peer that has sent a goodbye may close, although a slot waits for a message. */
 Test(tcp, a_peer_may_close_after_a_goodbye)
 {
     const struct message bye = {.kind = MESSAGE_BYE, .dtype = MESSAGE_FLOAT32};
@@ -290,7 +290,7 @@ Test(tcp, a_peer_may_close_after_a_goodbye)
     close_both();
 }
 
-/* But not in the middle of something else. */
+/* The peer must not close in the middle of another message, even after a goodbye. */
 Test(tcp, a_goodbye_does_not_excuse_what_comes_after_it)
 {
     const struct message bye = {.kind = MESSAGE_BYE, .dtype = MESSAGE_FLOAT32};
@@ -310,7 +310,7 @@ Test(tcp, a_goodbye_does_not_excuse_what_comes_after_it)
     close_both();
 }
 
-/* Also where it is a send of ours that finds the connection closed. */
+/* Received messages stay available, even if a send finds the connection closed. */
 Test(tcp, what_has_come_is_there_though_no_send_gets_through)
 {
     enum { SMALL = 3 };
@@ -347,7 +347,7 @@ Test(tcp, sending_to_a_closed_connection_is_an_error)
     close_both();
 }
 
-/* What each node receives in the next test. */
+/* The data that each node receives in the next test. */
 static float longest[2][LONG_FLOATS];
 
 static void fill_longest(void)
@@ -358,8 +358,8 @@ static void fill_longest(void)
     }
 }
 
-/* Sends MESSAGES to the other node, a few longer than its socket holds, and receives `taken` of
- * what that sends; then cuts the connection or closes it. */
+/* Sends MESSAGES to the other node, a few longer than the socket's buffer, and receives `taken` of
+ * the messages that the other node sends. */
 struct half {
     struct transport *transport;
     int peer, taken;

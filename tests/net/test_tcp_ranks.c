@@ -1,6 +1,6 @@
 /*
- * The TCP transport between ranks, more of them than it polls one by one: how they connect while
- * strangers call every port, that all get what all send, and that the end of one is noticed.
+ * The TCP transport between more ranks than it polls one by one. The ranks connect while strangers
+ * call every port, every message arrives, and the end of one rank is noticed.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 enum { STRANGERS_EACH = 5, RANKS = 6, ROUNDS = 6, ROUND_FLOATS = 1 << 20 };
 
 static bool strangers_come;
-static int times_called; /* by so many strangers of each kind */
+static int times_called; /* by this many strangers of each kind */
 
 static int call(const struct sockaddr_in *at, const void *bytes, size_t count)
 {
@@ -23,7 +23,7 @@ static int call(const struct sockaddr_in *at, const void *bytes, size_t count)
     return stranger;
 }
 
-/* The linker puts it in the place of listen (CMakeLists.txt). The connections stay open. */
+/* The linker calls it instead of listen (CMakeLists.txt). The strangers' connections stay open. */
 int __real_listen(int fd, int backlog);
 int __wrap_listen(int fd, int backlog);
 int __wrap_listen(int fd, int backlog)
@@ -35,10 +35,10 @@ int __wrap_listen(int fd, int backlog)
     if (!strangers_come || getsockname(fd, (struct sockaddr *)&at, &bytes) != 0)
         return result;
     for (int i = 0; i < STRANGERS_EACH; i++, times_called++) {
-        call(&at, NULL, 0);                      /* says nothing, and stays */
-        call(&at, "GET / HTTP/1.1\r\n\r\n", 18); /* is none of psring's */
-        call(&at, &hello, sizeof hello);         /* of another run */
-        call(&at, &hello, 20);                   /* stops in the middle */
+        call(&at, NULL, 0);                      /* sends nothing, stays connected */
+        call(&at, "GET / HTTP/1.1\r\n\r\n", 18); /* another protocol */
+        call(&at, &hello, sizeof hello);         /* a hello of another run */
+        call(&at, &hello, 20);                   /* a part of a hello */
         int gone = call(&at, &hello, 20);
         close(gone);
     }
@@ -56,15 +56,15 @@ static int count_listening(void)
     return count;
 }
 
-/* What rank `from` sends rank `to`. */
+/* The values that rank `from` sends to rank `to`. */
 static void fill(float *values, size_t count, int from, int to)
 {
     for (size_t i = 0; i < count; i++)
         values[i] = (float)(i % 4099 + (size_t)(from * RANKS + to) * 5000);
 }
 
-/* Every rank sends to every other one, of a length that is another in every round: more than the
- * kernel holds in some. All receives are posted first, so that all others are of interest. */
+/* Every rank sends to every other rank. The length differs between rounds; in some it exceeds what
+ * the kernel buffers. All receives are posted first, so the transport polls all other ranks. */
 static bool exchange_round(struct transport *own, struct transport_slot *slots, size_t count)
 {
     static float sent[RANKS][ROUND_FLOATS], expected[ROUND_FLOATS];
@@ -95,7 +95,7 @@ static bool exchange_round(struct transport *own, struct transport_slot *slots, 
     return transport_flush(own) == STATUS_OK;
 }
 
-/* The last rank leaves without a goodbye; the others, which wait for all, hear of it. */
+/* The last rank leaves without a goodbye. The other ranks wait for all ranks and get an error. */
 static bool lose_the_last(struct world *of, struct transport **own, struct transport_slot *slots)
 {
     enum status status = STATUS_OK;
@@ -162,7 +162,7 @@ Test(tcp_ranks, many_ranks_in_spite_of_strangers)
         bool stays = i < RANKS - 1;
         cr_expect_eq(strstr(ranks[i].said, "worker 5 (rank 5) has closed") != NULL, stays, "%s",
                      ranks[i].said);
-        /* Of strangers each tells once, unless the ranks have met before it has seen one. */
+        /* Each rank warns once about strangers, unless the ranks met before it saw one. */
         cr_expect(ranks[i].lines <= 1 + stays, "rank %d: %s", i, ranks[i].said);
     }
 }

@@ -1,5 +1,5 @@
-/* Which slot a message goes to: what transport.c does for every transport. The transport here moves
- * nothing; the test hands the messages over itself. */
+/* Finds the slot for a message: the part of every transport that is in transport.c. The transport
+ * here moves no data; the test delivers the messages. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static enum status no_progress(struct transport *transport, int64_t wait_ns, boo
 static const struct transport_ops ops = {.progress = no_progress};
 static struct world world = {.size = WORKERS, .run_id = 7};
 static struct transport transport;
-static int held; /* payloads that nobody has released yet */
+static int held; /* payloads that are not released yet */
 
 static void open_transport(void)
 {
@@ -46,7 +46,7 @@ static void release(void *holder)
     free(holder);
 }
 
-/* A message from `sender` whose payload is `number`, `length` bytes of it. */
+/* Delivers a message from `sender`. Its payload is the first `length` bytes of `number`. */
 static enum status deliver(uint32_t sender, uint64_t number, size_t length)
 {
     uint64_t *bytes = malloc(sizeof *bytes);
@@ -92,7 +92,7 @@ Test(transport, a_message_fills_the_oldest_slot_of_its_sender)
     transport_slot_fini(&other, &transport);
 }
 
-/* More than the queue has room for at first, so that it grows, and while its start is not at 0. */
+/* More messages than the queue's first capacity, so it grows, also while its start is not at 0. */
 Test(transport, messages_that_come_early_wait_in_order)
 {
     enum { EARLY = 100 };
@@ -133,7 +133,7 @@ Test(transport, a_payload_is_borrowed_until_release_or_copied_at_once)
     transport_slot_fini(&slot, &transport);
 }
 
-/* An endpoint outlives the slots that one plan posts: nothing refers to them afterwards. */
+/* An endpoint outlives the slots that one plan posts: later nothing refers to them. */
 Test(transport, a_posted_slot_that_goes_away_is_withdrawn)
 {
     struct transport_slot *slots[3];
@@ -142,7 +142,7 @@ Test(transport, a_posted_slot_that_goes_away_is_withdrawn)
         cr_assert_eq(transport_slot_init(slots[i], &transport, 1, PAYLOAD_BYTES), STATUS_OK);
         cr_assert_eq(transport_post(&transport, slots[i], NULL), STATUS_OK);
     }
-    static const int gone[] = {1, 2}; /* in the middle, then the last one */
+    static const int gone[] = {1, 2}; /* the middle slot, then the last one */
     for (int i = 0; i < 2; i++) {
         transport_slot_fini(slots[gone[i]], &transport);
         memset(slots[gone[i]], 0xff, sizeof *slots[gone[i]]);
@@ -155,7 +155,7 @@ Test(transport, a_posted_slot_that_goes_away_is_withdrawn)
         cr_assert_eq(deliver(1, i, PAYLOAD_BYTES), STATUS_OK);
     expect_number(slots[0], 0);
     expect_number(&next, 1);
-    transport_slot_fini(slots[0], &transport); /* filled, and not released */
+    transport_slot_fini(slots[0], &transport); /* filled, but not released */
     free(slots[0]);
     transport_release(&transport, &next);
     cr_assert_eq(transport_post(&transport, &next, NULL), STATUS_OK);
@@ -187,7 +187,7 @@ Test(transport, a_peer_that_never_stops_sending_is_an_error)
 static const struct message expected = {
     .kind = MESSAGE_SEGMENT, .step = 3, .length = PAYLOAD_BYTES};
 
-/* As it comes, and as it was parked. */
+/* Refused when it comes, and when it was parked before. */
 Test(transport, another_message_than_the_schedule_says_is_refused)
 {
     struct transport_slot slot;
@@ -210,7 +210,7 @@ Test(transport, another_message_than_the_schedule_says_is_refused)
     transport_slot_fini(&slot, &transport);
 }
 
-/* The memory is the caller's, and ends where what is expected does. */
+/* The payload's buffer is the caller's and ends with the expected length. */
 Test(transport, another_length_than_expected_is_not_written)
 {
     struct transport_slot slot;

@@ -1,4 +1,4 @@
-/* Whom rank 0 blames, from what it knows of the ranks. The connections: test_failures.sh. */
+/* Which rank does rank 0 blame, from the ranks' states? The connections: test_failures.sh. */
 #include "common/net/watchdog_impl.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +10,7 @@
 enum { RANKS = 4 };
 static const int64_t now_ns = 100 * NS_PER_S, timeout_ns = 5 * NS_PER_S;
 
-/* All live, compute step 17, and wait for nobody. */
+/* All ranks live, compute step 17, and wait for no other rank. */
 static void at_work(struct watchdog_rank ranks[RANKS])
 {
     memset(ranks, 0, RANKS * sizeof *ranks);
@@ -38,7 +38,7 @@ static void waits(struct watchdog_rank *rank, enum activity_thread thread, int f
     rank->beat.threads[thread].overdue = overdue;
 }
 
-/* The words are in the line; those after a ! are not. */
+/* The line contains the words, but not those after a "!". */
 static void expect(const struct watchdog_rank *ranks, enum watchdog_trouble trouble, int code,
                    const char *const *words)
 {
@@ -96,7 +96,7 @@ Test(watchdog, silent)
     expect(ranks, WATCHDOG_SILENT, 1, WORDS("rank 1 on host1 and rank 2 on host2 have not"));
 }
 
-/* 0 waits for 3, 3 for 2, and 2 computes. */
+/* Rank 0 waits for 3, 3 waits for 2, and 2 computes. */
 Test(watchdog, follows_the_waits)
 {
     struct watchdog_rank ranks[RANKS];
@@ -109,7 +109,7 @@ Test(watchdog, follows_the_waits)
                  "rank 2 has been computing step 17 for 7 s", "--timeout", "!rank 1"));
 }
 
-/* Ranks 0 to 2 are workers of a server; 1 has not pushed. */
+/* Ranks 0 to 2 are workers of a server. Rank 1 has not pushed. */
 Test(watchdog, a_server_names_its_workers)
 {
     struct watchdog_rank ranks[RANKS];
@@ -171,7 +171,7 @@ Test(watchdog, errors)
     ranks[2].exit_code = 2;
     ranks[2].told = true;
     expect(ranks, WATCHDOG_ERROR, 2, WORDS("rank 2 on host2 has ended with an error, see"));
-    /* Rank 0 has told its own error: no line of ours may come after it. */
+    /* Rank 0 has reported its own error: the watchdog must not print a line after it. */
     ranks[0] = ranks[2];
     char text[100];
     cr_assert_eq(
@@ -179,12 +179,12 @@ Test(watchdog, errors)
                        text, 100),
         2);
     cr_assert_str_eq(text, "");
-    /* A rank whose process is gone may be why others fail. */
+    /* If a rank's process is gone, it may be the cause of the other ranks' errors. */
     ranks[3].state = WATCHDOG_GONE;
     expect(ranks, WATCHDOG_ENDED, 1, WORDS("rank 3 on host3 has ended", "!rank 2"));
 }
 
-/* Ranks 0 to 2 are workers, at steps of their own; 2 computes ahead, and 1 is behind. */
+/* Ranks 0 to 2 are workers at different steps: 2 computes ahead, and 1 is behind. */
 Test(watchdog, of_several_the_last_one_keeps_the_others_waiting)
 {
     struct watchdog_rank ranks[RANKS];
@@ -200,7 +200,7 @@ Test(watchdog, of_several_the_last_one_keeps_the_others_waiting)
                  "rank 1 has been computing step 16", "!rank 2"));
 }
 
-/* What it says of a state that no program of ours sends. */
+/* The line for a state that no psring sends. */
 Test(watchdog, a_line_is_bounded)
 {
     struct watchdog_rank ranks[RANKS];
@@ -218,7 +218,7 @@ Test(watchdog, a_line_is_bounded)
 
 /* -------- stalls ------------------------------------------------------------------------------ */
 
-/* At step 17 for `seconds`, with a beat just come. */
+/* Sets a rank at step 17 for `seconds`, with a beat just received. */
 static void still(struct watchdog_rank *rank, int seconds, int64_t at_ns)
 {
     rank->heard_ns = at_ns;
@@ -226,7 +226,7 @@ static void still(struct watchdog_rank *rank, int seconds, int64_t at_ns)
         rank->beat.threads[thread].still_ms = (uint32_t)(seconds * 1000);
 }
 
-/* What is told `seconds` after all were at work; "": nothing. */
+/* The warning `seconds` after all ranks were at work, or "". */
 static const char *look(struct stall_watch *watch, struct watchdog_rank ranks[RANKS], int seconds,
                         char text[700])
 {
@@ -244,7 +244,7 @@ static struct stall_watch watch_for(int limit_s)
     return watch;
 }
 
-/* 0 waits for 3, 3 for 2, and 2 computes: told once, and once that it goes on. */
+/* 0 waits for 3, 3 for 2, and 2 computes: one warning, and one line when rank 2 continues. */
 Test(watchdog, a_stall_is_told_once)
 {
     struct watchdog_rank ranks[RANKS];
@@ -271,7 +271,7 @@ Test(watchdog, a_stall_is_told_once)
     stall_watch_fini(&watch);
 }
 
-/* With --sync ssp or async a worker may be late; when starting, all may. */
+/* With --sync ssp or async a worker may be late. During the start all ranks may be. */
 Test(watchdog, who_keeps_nobody_waiting_does_not_stall)
 {
     struct watchdog_rank ranks[RANKS];
@@ -295,7 +295,7 @@ Test(watchdog, a_silent_rank_stalls)
     int told = 0;
     at_work(ranks);
     waits(&ranks[3], ACTIVITY_WORKER, 2, 2, false);
-    waits(&ranks[2], ACTIVITY_WORKER, 1, 1, false); /* its last beat; it has got that since */
+    waits(&ranks[2], ACTIVITY_WORKER, 1, 1, false); /* its last beat; the message came since */
     for (int s = 0; s < 25; s++) {
         int64_t at_ns = now_ns + s * NS_PER_S;
         for (int rank = 0; rank < RANKS; rank++) {
@@ -319,7 +319,7 @@ Test(watchdog, a_silent_rank_stalls)
     stall_watch_fini(&watch);
 }
 
-/* It is stopped at step 17, and tells nothing more; the others, at step 30, wait from then on. */
+/* Rank 2 stops at step 17 and reports nothing more. The others reach step 30 and wait there. */
 Test(watchdog, a_silent_rank_has_come_further_than_it_told)
 {
     struct watchdog_rank ranks[RANKS];
@@ -347,7 +347,7 @@ Test(watchdog, a_silent_rank_has_come_further_than_it_told)
     stall_watch_fini(&watch);
 }
 
-/* Beats come once a second: between two of them everybody is silent, one after the other. */
+/* Beats come once a second. Between two beats each rank is silent, one after the other. */
 Test(watchdog, a_limit_shorter_than_the_beats_warns_of_nobody_at_work)
 {
     struct watchdog_rank ranks[RANKS];
@@ -357,7 +357,7 @@ Test(watchdog, a_limit_shorter_than_the_beats_warns_of_nobody_at_work)
     waits(&ranks[0], ACTIVITY_WORKER, 3, 3, false);
     for (int look_no = 0; look_no < 100; look_no++) {
         int64_t at_ns = now_ns + look_no * NS_PER_S;
-        for (int rank = 0; rank < RANKS; rank++) /* each heard up to 1.9 s ago */
+        for (int rank = 0; rank < RANKS; rank++) /* the last beat of each was up to 1.9 s ago */
             still(&ranks[rank], 1, at_ns - (rank + look_no) % RANKS * (19 * NS_PER_S / 10) / RANKS);
         cr_expect(!stall_watch_look(&watch, ranks, at_ns, text, sizeof text), "%s", text);
     }
@@ -367,7 +367,7 @@ Test(watchdog, a_limit_shorter_than_the_beats_warns_of_nobody_at_work)
     stall_watch_fini(&watch);
 }
 
-/* Now one, now another is late, and neither for long. */
+/* Different ranks are late alternately, and none is late for long. */
 Test(watchdog, who_takes_turns_does_not_stall)
 {
     struct watchdog_rank ranks[RANKS];

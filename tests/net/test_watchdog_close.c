@@ -1,4 +1,4 @@
-/* The end of a run: rank 0 waits for all, and not for ever. */
+/* The end of a run: rank 0 waits for all ranks, but not for ever. */
 #include <criterion/criterion.h>
 
 #include "common/net/watchdog.h"
@@ -9,7 +9,7 @@ static void end(int code)
     _exit(code);
 }
 
-/* Rank 1 lives, waits for nobody, and does not come to the end. */
+/* Rank 1 lives, waits for no rank, and does not reach the end. */
 static int one_stays(struct world *world)
 {
     struct watchdog *watchdog;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_without_mpi.sh [BUILD [CMAKE-OPTION...]]: psring without MPI says what it lacks, and measures
-# and trains. PSRING is linked of what the other programs are made of, without MPI. With BUILD (a folder) CMake builds
-# it there without MPI instead, all of it.
+# test_without_mpi.sh [BUILD [CMAKE-OPTION...]]: psring without MPI reports what it lacks, measures and trains. The
+# test uses PSRING, which is linked from the objects of the other programs, without MPI. With BUILD (a folder) CMake
+# builds everything there without MPI instead.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
@@ -16,14 +16,14 @@ fail()
     exit 1
 }
 
-# says WORDS COMMAND...: the command fails, and says so in one line.
+# says WORDS COMMAND...: the command must fail and print one line, which contains the words.
 says()
 {
     local words=$1
     shift
     ! "$@" >"$folder/log" 2>&1 || fail "$* ended well, expected '$words'"
-    (($(wc -l <"$folder/log") == 1)) || fail "$* said more than one line, or none"
-    grep -qF -- "$words" "$folder/log" || fail "$*: no '$words'"
+    (($(wc -l <"$folder/log") == 1)) || fail "$* printed no line or more than one"
+    grep -qF -- "$words" "$folder/log" || fail "$*: the line does not contain '$words'"
 }
 
 if (($# > 0)); then
@@ -32,10 +32,10 @@ if (($# > 0)); then
     psring=$1/psring
 fi
 
-! ldd "$psring" | grep -i 'libmpi' || fail "it links MPI all the same"
+! ldd "$psring" | grep -i 'libmpi' || fail "psring is linked with MPI"
 "$psring" info >"$folder/log" || fail "info failed"
 (($(grep -c '\[ \] mpi .*this build has no MPI' "$folder/log") == 3)) ||
-    fail "info does not say that backend, transport and library are missing"
+    fail "info does not list the backend, transport and library as missing"
 says "--backend mpi: this build has no MPI" "$psring" bench --backend mpi
 says "--transport mpi: this build has no MPI" "$psring" bench --transport mpi
 says "an MPI launcher has started this process" env OMPI_COMM_WORLD_RANK=0 "$psring" bench

@@ -1,7 +1,7 @@
 /*
- * A worker's and a server's endpoint in one process, over ZeroMQ. Messages of strangers are
- * dropped, false ones of this run are errors. Endpoints close in both orders while messages are
- * under way.
+ * A worker's and a server's endpoint in one process, over ZeroMQ. The endpoint drops messages of
+ * strangers. A bad message of this run is an error. Endpoints close in both orders while messages
+ * are under way.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@ static void open_both(void)
     cr_assert_eq(transport_open(endpoint, world, &options), STATUS_OK);
 }
 
-/* What the server's socket gets from somebody whom the handshake has let in. */
+/* Sends messages to the server's socket, from a sender that the handshake has let in. */
 static void send_often(int times, int frames, const void *first, size_t first_bytes,
                        size_t other_bytes)
 {
@@ -49,7 +49,7 @@ static void send_frames(int frames, const void *first, size_t first_bytes, size_
     send_often(1, frames, first, first_bytes, other_bytes);
 }
 
-/* The header of a good push, but for the bytes that the caller changes. */
+/* The header of a valid push. The caller changes single bytes of it. */
 static void make_header(uint8_t header[MESSAGE_HEADER_BYTES], size_t length)
 {
     struct message message = push;
@@ -59,7 +59,7 @@ static void make_header(uint8_t header[MESSAGE_HEADER_BYTES], size_t length)
     message_encode(&message, header);
 }
 
-/* The worker's push arrives, whatever came before it; or what came is the error `expected`. */
+/* The worker's push arrives despite earlier messages, or one of those is the error `expected`. */
 static void expect_push(enum status expected)
 {
     struct transport_slot slot;
@@ -71,7 +71,7 @@ static void expect_push(enum status expected)
     if (expected == STATUS_OK) {
         cr_expect_eq(slot.message.length, sizeof data);
         cr_expect_eq(memcmp(slot.payload, data, sizeof data), 0);
-        /* In one process the payload is read where it is, until the receiver releases it. */
+        /* Inside one process the payload is not copied until the receiver releases it. */
         cr_expect(!transport_sent(endpoint[NODE_WORKER], SERVER, ticket));
         transport_release(endpoint[NODE_SERVER], &slot);
         cr_expect_eq(transport_wait_sent(endpoint[NODE_WORKER], SERVER, ticket), STATUS_OK);
@@ -88,7 +88,7 @@ static void check_strangers_are_dropped(void)
     send_frames(2, header, sizeof header, 8); /* too long */
     send_frames(2, header, MESSAGE_HEADER_BYTES, 8);
     send_frames(7, header, MESSAGE_HEADER_BYTES, 8);  /* too many frames */
-    static const int common_fields[] = {0, 4, 8, 15}; /* magic, version, run id's ends */
+    static const int common_fields[] = {0, 4, 8, 15}; /* magic, version, both ends of the run id */
     for (size_t i = 0; i < sizeof common_fields / sizeof *common_fields; i++) {
         make_header(header, 8);
         header[common_fields[i]] ^= 1;
@@ -100,14 +100,14 @@ static void check_strangers_are_dropped(void)
     for (int i = 0; i < 100 && endpoint[NODE_SERVER]->rejected.messages < 1009; i++) {
         cr_assert_eq(transport_zmq_ops.progress(endpoint[NODE_SERVER], 0, false, &moved),
                      STATUS_OK);
-        cr_expect(!moved); /* strangers keep no time-out from running out */
+        cr_expect(!moved); /* a stranger's message does not extend a time-out */
     }
     cr_expect_eq(endpoint[NODE_SERVER]->rejected.messages, 1009);
     transport_close(&endpoint[NODE_WORKER]);
     transport_close(&endpoint[NODE_SERVER]);
 }
 
-/* A header of this very run that says what cannot be: some rank of it is not what we think. */
+/* A header of this run with impossible fields: a rank of the run must be faulty. */
 static void check_faults_of_this_run_are_errors(void)
 {
     uint8_t header[MESSAGE_HEADER_BYTES];
@@ -141,7 +141,7 @@ static void check_faults_of_this_run_are_errors(void)
     log_set_level(LOG_INFO);
 }
 
-/* Sends MESSAGES to the other node and receives `taken` of what that sends. */
+/* Sends MESSAGES to the other node and receives `taken` of the messages that it sends. */
 struct half {
     struct transport *transport;
     int peer, taken;
@@ -164,8 +164,8 @@ static void *exchange(void *argument)
     return NULL;
 }
 
-/* What is left then, some of it parked and some in ZeroMQ's queues, is released by whoever closes
- * last, and refers to its sender. */
+/* Closing the second endpoint releases the messages that remain, parked or in ZeroMQ's queues. They
+ * refer to their sender. */
 static void check_close(int first, int taken_by_worker, int taken_by_server)
 {
     pthread_t server;
