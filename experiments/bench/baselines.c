@@ -41,7 +41,7 @@ static size_t default_count(void)
     return (size_t)(bytes > most ? most : bytes) / sizeof(float);
 }
 
-/* Of three arrays of so many bytes. */
+/* Updates the best rate. The pass moved three arrays of `bytes` each. */
 static void keep_best(double *best, int64_t start_ns, size_t bytes)
 {
     double seconds = (double)(clock_now_ns() - start_ns) * 1e-9;
@@ -81,8 +81,7 @@ enum status limits_memory(size_t count, double *add_bytes_per_s, double *reduce_
     }
     if (!all)
         log_error(
-            "the machine's limits: no memory for three arrays of %zu bytes; leave --baselines "
-            "out",
+            "bench --baselines: out of memory for three arrays of %zu bytes; omit --baselines",
             bytes);
     free(a);
     free(b);
@@ -93,17 +92,16 @@ enum status limits_memory(size_t count, double *add_bytes_per_s, double *reduce_
 /* -------- 4 bytes there and back -------------------------------------------------------------- */
 
 /*
- * The time that 4 bytes take there and back between rank 0 and rank 1: through ZeroMQ, and on a
- * plain TCP socket. The median of LIMITS_TRIPS trips, or of as many as LIMITS_TRIPS_NS have room
- * for. Nobody sleeps on the plain socket: both ranks try to receive, again and again, so its trip
- * is what the network and the kernel take.
+ * The round trip of 4 bytes between rank 0 and rank 1, through ZeroMQ and on a plain TCP socket:
+ * the median of LIMITS_TRIPS trips, or of as many as fit into LIMITS_TRIPS_NS. On the plain socket
+ * both ranks poll without sleeping, so its trip is the time of network and kernel alone.
  */
 
 enum { LIMITS_TRIPS = 2000, LIMITS_TRIPS_LEAST = 20 };
 #define LIMITS_TRIPS_NS INT64_C(500000000)
 enum { TRIP_BYTES = 4 };
 
-/* One trip of rank 1's; with `last` rank 0 stops answering afterwards. */
+/* One trip, timed by rank 1. With `last`, rank 0 stops answering afterwards. */
 typedef enum status there_and_back(void *self, bool last);
 
 static enum status time_trips(there_and_back *trip, void *self, double *median_us)
@@ -134,15 +132,16 @@ enum { NAME_BYTES = 9, ADDRESS_BYTES = 80, FRAME_BYTES_MAX = 64 };
 /* One rank's end: rank 0 has the ROUTER, which echoes, rank 1 the DEALER. */
 struct trip {
     void *context, *socket;
-    char name[NAME_BYTES]; /* the DEALER's: a letter and the run, so that strangers get no answer */
+    char name[NAME_BYTES];       /* the DEALER's: a letter and the run; other names get no answer */
     char address[ADDRESS_BYTES]; /* the ROUTER's */
 };
 
 static enum status zmq_failed(const char *what)
 {
-    log_error("the machine's limits: a ZeroMQ round trip: %s: %s; can the hosts reach each other? "
-              "--subnet names the network, bench without --baselines goes without it",
-              what, zmq_strerror(zmq_errno()));
+    log_error(
+        "bench --baselines: ZeroMQ round trip: %s: %s; check that the hosts reach each other, "
+        "choose the network with --subnet, or omit --baselines",
+        what, zmq_strerror(zmq_errno()));
     return zmq_errno() == EAGAIN ? STATUS_TIMEOUT : STATUS_TRANSPORT;
 }
 
@@ -179,8 +178,8 @@ static enum status bind_router(struct trip *trip, const union address *host)
     return STATUS_OK;
 }
 
-/* Receives the two frames of a message: who sent it, and its bytes. What a stranger sends may have
- * any number of frames: `*ours` only if there were these two, of the right length, and our name. */
+/* Receives the two frames of a message: the sender's name, and its bytes. A foreign process may
+ * send any number of frames. `*ours`: exactly two came, of the right length, with our name. */
 static enum status receive_trip(const struct trip *trip, char bytes[TRIP_BYTES], bool *ours)
 {
     static const int expected[] = {NAME_BYTES, TRIP_BYTES};
@@ -200,10 +199,10 @@ static enum status receive_trip(const struct trip *trip, char bytes[TRIP_BYTES],
     return STATUS_OK;
 }
 
-/* Answers every message of ours with its own bytes, until one says that it was the last. */
+/* Echoes every message of this run, until one is marked as the last. */
 static enum status zmq_echo(struct trip *trip, int timeout_ms)
 {
-    int64_t deadline_ns = clock_now_ns() + timeout_ms * NS_PER_MS; /* strangers do not put it off */
+    int64_t deadline_ns = clock_now_ns() + timeout_ms * NS_PER_MS; /* not extended by strangers */
     for (bool last = false; !last;) {
         char bytes[TRIP_BYTES];
         bool ours;
@@ -246,7 +245,7 @@ static void close_trip(struct trip *trip)
 
 /* Rank 0 echoes, rank 1 times. */
 /* Collective over a world of two or more: `median_us` on every rank. Errors: logged;
- * STATUS_TIMEOUT where the other rank says nothing for `timeout_ms`. */
+ * STATUS_TIMEOUT if the other rank is silent for `timeout_ms`. */
 static enum status limits_zmq_trip(struct world *world, const char *subnet, int64_t timeout_ms,
                                    double *median_us)
 {
@@ -280,7 +279,7 @@ out:
 
 /* -------- on a plain socket ------------------------------------------------------------------- */
 
-/* How long a rank tries before it offers its core: the other one may be on the same. */
+/* How long a rank polls before it yields its core: the other rank may share that core. */
 #define ALONE_NS (10 * NS_PER_US)
 
 struct plain {
@@ -291,8 +290,8 @@ struct plain {
 static enum status plain_failed(const char *what, int error)
 {
     return FAIL(error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT,
-                "the machine's limits: a trip on a plain socket: %s: %s; can the hosts reach each "
-                "other? --subnet names the network, bench without --baselines goes without it",
+                "bench --baselines: round trip on a plain socket: %s: %s; check that the hosts "
+                "reach each other, choose the network with --subnet, or omit --baselines",
                 what, strerror(error));
 }
 
@@ -341,7 +340,7 @@ out:
     return status;
 }
 
-/* Rank 0 lets rank 1 in. */
+/* Rank 0 accepts the connection of rank 1. */
 static enum status plain_accept(struct plain *plain, struct listener *listener, uint64_t run_id)
 {
     int sockets[] = {-1, LISTENER_AWAITED};
@@ -409,7 +408,7 @@ out:
     return status;
 }
 
-/* A bar is as long as 10 characters for the speed of c = a + b. */
+/* A bar of 10 characters is the rate of c = a + b. */
 static void print_types(FILE *out, const struct limits *limits)
 {
     static const char *const names[MESSAGE_DTYPES] = {

@@ -24,7 +24,7 @@ uint64_t bench_next_bytes(uint64_t bytes, double factor)
     return next > bytes ? next : bytes + sizeof(float);
 }
 
-/* Where rank 0 puts rows; on the others nothing is open. */
+/* The outputs of rank 0; on other ranks nothing is open. */
 struct outputs {
     struct csv *csv;
     const char *json_path;
@@ -78,8 +78,8 @@ static enum status outputs_close(struct outputs *outputs)
 }
 
 /*
- * The same operations again, as many, while the caller computes for as long as `alone` took. Sorts
- * the times of `alone`, and adds to its wrong elements. *exposed_us: the median of what they add.
+ * Repeats the operations, as many, while the caller computes for as long as `alone` took. Sorts the
+ * times of `alone`, and adds to its wrong elements. *exposed_us: the median of the added time.
  */
 static enum status measure_overlap(struct bench_connection *connection,
                                    const struct bench_plan *plan, struct bench_measurement *alone,
@@ -132,7 +132,7 @@ out:
     return status;
 }
 
-/* A worker's GPU has the vectors where one was asked for; a CPU's memory is the host's. */
+/* Opens a worker's GPU for the vectors, if one was asked for. A CPU needs no device. */
 static enum status open_device(struct device **device, const struct config *config)
 {
     struct device_options options;
@@ -154,7 +154,7 @@ bool bench_size(const struct config *config, size_t index, uint64_t *bytes)
     return *bytes <= bench_whole_bytes(config->bench.max_bytes);
 }
 
-/* Sizes one after the other that one connection serves. */
+/* Consecutive sizes that share one connection. */
 struct stretch {
     struct config config; /* with their pick */
     struct comm_options options;
@@ -169,7 +169,7 @@ static bool alike(const struct config_pick *one, const struct config_pick *other
            one->servers == other->servers && one->placement == other->placement;
 }
 
-/* The sizes after `stretch`, at first all zero; false: there are none. */
+/* Moves `stretch` (initially all zero) to the next sizes. False: there are none. */
 static bool next_stretch(struct stretch *stretch, const struct config *config,
                          const struct comm_options *options)
 {
@@ -265,19 +265,19 @@ out:
     return status;
 }
 
-/* Everything that the verdict says, once, on rank 0. */
+/* Reports the verdict, once, on rank 0. */
 static enum status conclude(const struct bench_verdict *verdict, struct outputs *outputs)
 {
     enum status status;
     bench_table_foot(stdout, verdict);
     TRY(result_flush_stdout());
     if (verdict->wrong > 0)
-        log_error("bench: %llu elements differ from the exact sum; the results of this backend "
-                  "are not to be trusted",
+        log_error("bench: %llu elements differ from the exact sum; do not use the results of this "
+                  "backend",
                   (unsigned long long)verdict->wrong);
     if (verdict->rows_differ > 0)
-        log_error("bench: at %zu size%s the bytes that were counted are not those of theory; "
-                  "the times of this backend say nothing about its algorithm",
+        log_error("bench: at %zu size%s the counted bytes differ from theory; the times of this "
+                  "backend do not describe its algorithm",
                   verdict->rows_differ, verdict->rows_differ == 1 ? "" : "s");
     bench_verdict_log_missed(verdict);
     TRY(outputs_close(outputs));
@@ -313,7 +313,7 @@ enum status bench_run(struct config *config, struct world *world)
                                                             &outputs, &verdict));
     if (world->rank == 0)
         TRY(conclude(&verdict, &outputs));
-    /* A failing rank ends all others: not before rank 0 has written everything, and knows. */
+    /* A failing rank ends all others. Wait until rank 0 has written everything. */
     TRY(world_broadcast(world, NULL, &verdict, sizeof verdict));
     status = bench_verdict_status(&verdict);
 out:

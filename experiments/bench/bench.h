@@ -1,12 +1,13 @@
 /*
- * psring bench: times one all-reduce by size, checks every element of every result against the
- * exact sum, and holds times and bytes against theory. Nothing is computed meanwhile: all of the
- * time is exposed communication. With --overlap every size is measured a second time, on a comm
- * with a thread of its own, while the caller waits, as if it computed, for as long as the
- * all-reduce took alone; what the all-reduce adds to that is exposed, the rest hidden (as in OSU's
- * osu_iallreduce). With --via-library every size is measured once more through common/psring.h.
- * With
- * --model-gradients a model's gradients are exchanged instead, as train does (model_gradients.h).
+ * psring bench: times one all-reduce for each size, checks every element of every result against
+ * the exact sum, and compares times and bytes with theory. The caller computes nothing meanwhile,
+ * so all of the time is exposed communication.
+ *
+ * --overlap measures every size a second time, on a comm with a separate thread. Meanwhile the
+ * caller waits for as long as the all-reduce took alone, as if it computed. The time that the
+ * all-reduce adds is exposed, the remainder is hidden (as in OSU's osu_iallreduce). --via-library
+ * measures every size again through common/psring.h. --model-gradients exchanges a model's
+ * gradients instead, as train does (model_gradients.h).
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_BENCH_H
 #define PSRING_EXPERIMENTS_BENCH_BENCH_H
@@ -22,27 +23,28 @@
 
 /*
  * Collective over the world. Rank 0 prints the table to stdout and writes --csv (appended) and
- * --json row by row, so that what is finished stays if the run is interrupted. STATUS_PROTOCOL on
- * all ranks if any element was wrong or bytes differ from theory, after the whole sweep. Errors:
- * logged; the caller then ends all ranks.
+ * --json row by row, so an interrupted run keeps its finished rows. STATUS_PROTOCOL on all ranks,
+ * after the whole sweep, if any element was wrong or bytes differ from theory. Errors: logged; the
+ * caller then ends all ranks.
+ *
+ * --backend auto picks a backend for each size. Consecutive sizes with equal picks share one
+ * connection.
  */
-/* With --backend auto, sizes have their own picks, and those of one after the other that are alike
- * one connection. */
 enum status bench_run(struct config *config, struct world *world);
 
 /*
- * The sizes of a sweep are whole float32 elements: -b and -e are rounded up to a multiple of 4, and
- * so is every size between, which is `factor` times the one before and at least one element more.
+ * The sizes of a sweep are whole float32 elements: -b, -e and every size between are rounded up to
+ * a multiple of 4. Each size is `factor` times the one before, and at least one element more.
  */
 uint64_t bench_whole_bytes(uint64_t bytes);
 uint64_t bench_next_bytes(uint64_t bytes, double factor);
 
-/* The size after `bytes`, the one of number `index`; false after the last. */
+/* Replaces `bytes` by the next size, the one at `index`. False after the last. */
 bool bench_size(const struct config *config, size_t index, uint64_t *bytes);
 
 /*
- * psring bench --layers: where the time of a training step goes, layer by layer, held against what
- * this machine multiplies matrices at. Nothing is exchanged; several ranks compute at once.
+ * psring bench --layers: the time of a training step, layer by layer, compared with the rate at
+ * which this machine multiplies matrices. Ranks exchange nothing; several ranks compute at once.
  */
 
 /* One pass through a layer for a whole batch. */
@@ -52,8 +54,8 @@ struct compute_pass {
     double bytes; /* the least that has to move: every tensor read or written once */
 };
 
-/* A layer as computed (relu and pooling are fused into the one before), or what follows them:
- * the loss, whose one operation gives value and gradient, and the optimizer. */
+/* A layer as computed (relu and pooling are fused into the layer before), or one of the two lines
+ * after the layers: the loss (one operation computes value and gradient) and the optimizer. */
 struct compute_line {
     const char *name;
     struct compute_pass forward, backward;
@@ -73,15 +75,15 @@ struct compute_result {
     double sgemm_one, sgemm_all;
 };
 
-/* FLOPs over time, over what sgemm reaches on as many threads; NAN where there is nothing to
- * multiply, or the device is no CPU. */
+/* FLOPs over time, divided by the rate of sgemm on as many threads. NAN if there is nothing to
+ * multiply, or the device is not a CPU. */
 double compute_of_sgemm(const struct compute_result *result, double flops, double ms);
 
 /* Collective over the world. Rank 0 prints the table and writes --csv (appended) and --json.
  * Errors: logged. */
 enum status bench_compute_run(struct config *config, struct world *world);
 
-/* What bench --layers has measured, as a table, as CSV and as JSON. */
+/* Output of bench --layers as a table and as CSV. */
 
 /* Lines that start with '#', then one for each layer, for their sum and for the whole step. */
 void bench_compute_table(FILE *out, const struct compute_result *result);

@@ -11,7 +11,7 @@
 
 /* -------- libpsring --------------------------------------------------------------------------- */
 
-/* Logs why. */
+/* Logs the reason of a failure. */
 static enum status status_from_psring(enum psring_status found)
 {
     if (found == PSRING_OK)
@@ -39,7 +39,7 @@ static void note(void *context, const char *line)
     log_info("libpsring: %s", line);
 }
 
-/* Where rank 0 of the library is to listen: at a port that is free now. */
+/* Chooses the library's rendezvous: an address of rank 0 with a port that is free now. */
 static enum status choose_rendezvous(const struct bench_connection *connection,
                                      char text[ADDRESS_URI_BYTES])
 {
@@ -188,8 +188,8 @@ enum status bench_counters(struct bench_connection *connection, const struct ben
 
 enum {
     AHEAD_NS = 500000,      /* at first */
-    AHEAD_NS_MAX = 2000000, /* however late somebody came: that one had no core */
-    NEAR_NS = 150000,       /* a sleep may take so much longer than asked for */
+    AHEAD_NS_MAX = 2000000, /* a worker that is later than this had no core */
+    NEAR_NS = 150000,       /* a sleep may end this much too late */
 };
 
 enum status bench_start_init(struct bench_start *start, struct world *world,
@@ -200,7 +200,7 @@ enum status bench_start_init(struct bench_start *start, struct world *world,
     double apart = world->machine != 0 || !world_crowded(world, 1);
     *start = (struct bench_start){.world = world, .group = group, .ahead_ns = AHEAD_NS};
     TRY(world_max(world, group, &latest_ns, 1));
-    /* On one clock that moment has passed. */
+    /* If all ranks read one clock, that moment has passed. */
     if ((double)clock_now_ns() < latest_ns)
         apart = 1;
     TRY(world_max(world, group, &apart, 1));
@@ -231,7 +231,7 @@ out:
     return status;
 }
 
-/* Linux lets a sleep end up to 50 us late, to save wake-ups. Here alone that is too much. */
+/* Linux may end a sleep up to 50 us late, to save wake-ups. Only here that is too late. */
 static void sleep_sharply(int64_t deadline_ns)
 {
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
@@ -254,7 +254,7 @@ int64_t bench_start_wait(struct bench_start *start, int64_t instant_ns)
 {
     if (!start->common_clock)
         return clock_now_ns();
-    sleep_sharply(instant_ns); /* others need this core, perhaps to come here */
+    sleep_sharply(instant_ns); /* other ranks may need this core to get here */
     while (clock_now_ns() < instant_ns) {
     }
     return clock_now_ns();

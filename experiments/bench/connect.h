@@ -1,27 +1,25 @@
 /*
- * When the workers begin an operation that is timed. They leave a barrier apart, each at its next
- * poll: up to 0.3 ms where ranks outnumber cores and polls sleep, a tenth of what 64 KB take on a
- * link of 200 Mbit/s; and the slowest worker's time counts, which then has the others' delay in it.
+ * The start of a timed operation. Workers leave a barrier at different times, each at its next
+ * poll. If ranks outnumber cores, polls sleep and the difference is up to 0.3 ms. That is a tenth
+ * of the time of 64 KB on a link of 200 Mbit/s, and the slowest worker's time would include it.
  *
- * There they agree on an instant in the near future and begin then, on a clock that all of them
- * have: all ranks on one kernel read the same one. How far ahead the instant is follows from how
- * late they came so far. A worker that finds no free core then begins late all the same, by tens of
- * microseconds, or by more where others use the machine: so an operation lasts from the beginning
- * of the last worker to the end of the slowest.
+ * In that case the workers agree on an instant in the near future and begin then. All ranks of one
+ * kernel read the same clock. The distance of the instant follows from earlier delays. A worker
+ * without a free core still begins late, by tens of microseconds, or more on a shared machine.
+ * Therefore an operation lasts from the start of the last worker to the end of the slowest.
  *
- * Ranks with cores of their own poll without a pause, and leave a barrier apart by little more than
- * a message takes: they begin when they leave it, and every worker's time counts from there. To
- * sleep until an instant would cost them more than it saves: cores that have slept begin slowly
- * (two ranks on loopback, 256 KB: 2.3 times the time). So do ranks on several machines, which have
- * no clock in common.
+ * Ranks that each have a core poll without a pause. They leave a barrier within little more than
+ * the time of a message. They begin when they leave it, and each worker's time counts from there.
+ * Sleeping until an instant would cost more than it saves: a core that has slept begins slowly (two
+ * ranks on loopback, 256 KB: 2.3 times the time). Ranks on several machines begin in the same way,
+ * because they have no common clock.
  *
  * In programs, ranks rarely come to an operation at the same time. With a skew of S, rank r starts
- * operation i late by a part of S, uniform from 0 to S: a fixed random number of r and i alone. An
- * operation then lasts from the last start to the end of the slowest
- * worker. Workers without a common clock count from the moment at which each of them leaves the
- * barrier. Source: Faraj, Patarasuk, Yuan 2008, "A study of process arrival patterns for MPI
- * collective operations", which measures such patterns and shows that they decide which algorithm
- * is fast.
+ * operation i late by a random part of S, uniform from 0 to S, that depends on r and i alone. An
+ * operation then lasts from the last start to the end of the slowest worker. Workers without a
+ * common clock count from the moment at which each of them leaves the barrier. Source: Faraj,
+ * Patarasuk, Yuan 2008, "A study of process arrival patterns for MPI collective operations". They
+ * measure such patterns and show that the patterns decide which algorithm is fast.
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_CONNECT_H
 #define PSRING_EXPERIMENTS_BENCH_CONNECT_H
@@ -37,25 +35,25 @@
 #include "common/psring.h"
 
 struct bench_start {
-    struct world *world; /* borrowed, as the group of the workers */
-    const struct group *group;
-    bool common_clock; /* and so an instant; else a barrier */
-    int64_t ahead_ns;  /* of the next instant */
-    int64_t late_ns;   /* this worker's, for the last one; 0: in time */
+    struct world *world;       /* borrowed */
+    const struct group *group; /* the workers; borrowed */
+    bool common_clock;         /* start at an instant; else after a barrier */
+    int64_t ahead_ns;          /* distance of the next instant */
+    int64_t late_ns;           /* delay of this worker at the last one; 0: in time */
 };
 
-/* Collective over the group. Finds out whether an instant is wanted, because ranks outnumber cores,
- * and its clocks are one: all ranks of the world are on one kernel, and no clock shows a time
- * before a moment that had passed on another one. */
+/* Collective over the group. Decides whether workers start at an instant. Two conditions: ranks
+ * outnumber cores, and all ranks of the world read one clock. One clock means: one kernel, and no
+ * clock shows a time before a moment that has already passed on another one. */
 enum status bench_start_init(struct bench_start *start, struct world *world,
                              const struct group *group);
 
-/* Collective over the group: agrees on an instant, and returns shortly before it, with time for
- * some 50 us of the caller's own; else: once all have come. */
+/* Collective over the group. Agrees on an instant and returns shortly before it, which leaves the
+ * caller about 50 us. Without a common clock it returns after a barrier. */
 enum status bench_start_agree(struct bench_start *start, int64_t *instant_ns);
 
-/* Returns at the instant, or at once if it has passed or none was agreed on: the time then.
- */
+/* Waits until the instant, and returns the time. Returns at once if the instant has passed or the
+ * workers agreed on none. */
 int64_t bench_start_wait(struct bench_start *start, int64_t instant_ns);
 
 /* How late worker `rank` starts operation `round`: 0 to most_ms. */
@@ -65,41 +63,40 @@ int64_t bench_start_skew_ns(double most_ms, size_t rank, uint64_t round);
 void bench_start_delay(int64_t from_ns, int64_t delay_ns);
 
 /*
- * What the benchmark measures: the all-reduce of a comm, and the same one as others have it, by
- * libpsring's header and nothing else. The latter's ranks meet by themselves and have connections
- * of their own; barriers and the exchange of results go through the comm and the world for both.
+ * The benchmark measures the all-reduce of a comm, and the same one through the public header of
+ * libpsring. The ranks of libpsring meet separately and have separate connections. Barriers and the
+ * exchange of results use the comm and the world in both cases.
  */
 
 /* The connections of a whole sweep. */
 struct bench_connection {
     struct world *world;
     const struct backend *backend;
-    struct comm_options options; /* as given; device: that has the vectors, NULL: the host */
+    struct comm_options options; /* as given; its device holds the vectors (NULL: host memory) */
     struct comm *comm;
     struct bench_start start; /* of a worker */
 
     struct psring *library; /* NULL: not connected */
     struct psring_handle *handle;
-    struct psring_statistics counted; /* by earlier bench_counters */
+    struct psring_statistics counted; /* totals at the last bench_counters */
 };
 
-/* Collective over the world. For vectors of at most `count_most` elements. Borrows world, backend
- * and what the options point to. From here on the world's collective calls time out as the comm
- * does. Errors: logged. */
+/* Collective over the world. Vectors may have at most `count_most` elements. Borrows world, backend
+ * and everything that the options point to. Afterwards the world's collective calls have the
+ * comm's time-out. Errors: logged. */
 enum status bench_connect(struct bench_connection *connection, struct world *world,
                           const struct backend *backend, const struct comm_options *options,
                           size_t count_most);
-/* The library, too, with the same backend and transport. Collective over the world. */
+/* Collective over the world. Connects the library, with the same backend and transport. */
 enum status bench_connect_library(struct bench_connection *connection);
-/* Ends both; the library waits for all ranks, unless an operation of it has failed. */
+/* Closes both. The library waits for all ranks, unless one of its operations has failed. */
 void bench_disconnect(struct bench_connection *connection);
-/* After an error, which others may not have met: ends the comm and leaves the library as it is,
- * because it would wait for them, and they for this process to end. No operation is under way. */
+/* Closes the comm after an error that other ranks may not have. Leaves the library open: it would
+ * wait for those ranks, and they wait for this process to end. No operation is under way. */
 void bench_abandon(struct bench_connection *connection);
 
-/* The buckets that a vector is averaged in, all of them started before the first one is waited for,
- * on a thread of the comm's own: those of an exchange (experiments/train/gradient_sync.h),
- * borrowed. */
+/* The buckets of one vector, borrowed from an exchange (experiments/train/gradient_sync.h). The
+ * caller starts all of them before it waits for the first; the comm's thread averages them. */
 struct bench_buckets {
     const struct bucket *list; /* (number) */
     const size_t *counts;      /* (number): elements of each */
@@ -112,21 +109,20 @@ struct bench_plan {
     const struct bench_buckets *buckets; /* NULL: one */
     int64_t iters;                       /* timed; 0: bench_auto_iters decides */
     int64_t warmup;                      /* operations before them */
-    bool library; /* by libpsring; bench_connect_library has been called, vectors are the host's */
-    /* Each operation goes on while the caller computes, which is a wait of `compute_us`. */
+    bool library; /* use libpsring; requires bench_connect_library and vectors in host memory */
+    /* The caller computes (waits for `compute_us`) during each operation. */
     bool overlap;
     double compute_us;
-    double
-        skew_ms; /* the most that a worker starts late, see struct bench_start; 0: all together */
+    double skew_ms; /* largest delay of a worker's start, see struct bench_start; 0: no skew */
 };
 
-/* One sum of `data`, as the plan says. Errors: logged. */
+/* One all-reduce of `data`, as the plan says. Errors: logged. */
 enum status bench_operation_start(struct bench_connection *connection,
                                   const struct bench_plan *plan, float *data);
 enum status bench_operation_wait(struct bench_connection *connection,
                                  const struct bench_plan *plan);
 
-/* What this rank has moved: since comm_plan, or by the library since the last call. */
+/* The traffic of this rank: since comm_plan, or for the library since the last call. */
 enum status bench_counters(struct bench_connection *connection, const struct bench_plan *plan,
                            struct comm_counters *counters);
 

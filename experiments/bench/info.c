@@ -65,7 +65,7 @@ static size_t utf8_length(const unsigned char *text)
     return 0;
 }
 
-/* Replaces bytes that are no UTF-8, as of a path in Latin-1, because JSON is UTF-8. */
+/* Replaces bytes that are not UTF-8 (a path in Latin-1, for example), because JSON is UTF-8. */
 static void make_utf8(char *text)
 {
     while (*text) {
@@ -91,7 +91,7 @@ __attribute__((format(printf, 5, 6))) static void add(struct items *items, const
     make_utf8(item->detail);
 }
 
-/* Beyond so many a machine's GPUs are all alike. */
+/* A machine with more GPUs than this has equal ones, so the list may end here. */
 enum { DEVICE_ITEMS_MAX = 48 };
 
 static void add_device(void *context, const char *name, const char *text)
@@ -135,8 +135,7 @@ static void add_parts(struct items *items)
 
 /* -------- libraries --------------------------------------------------------------------------- */
 
-/* OpenBLAS names the processor that it chose its kernels for; another CBLAS has no such function.
- */
+/* The processor for which OpenBLAS chose its kernels. Other CBLAS libraries lack this function. */
 static const char *cblas_kernels(void)
 {
     const char *(*corename)(void) = NULL;
@@ -154,7 +153,7 @@ static void add_libraries(struct items *items, const struct config *config)
     add(items, "libraries", "zeromq", ITEM_HAVE, "%d.%d.%d%s", major, minor, patch,
         zmq_has("curve") ? ", with CURVE" : "");
     if (world_mpi_version(mpi, sizeof mpi)) {
-        bool aware = !config->rendezvous && library_is_cuda_aware(); /* started: it can be asked */
+        bool aware = !config->rendezvous && library_is_cuda_aware(); /* needs a running MPI */
         add(items, "libraries", "mpi", ITEM_HAVE, "%s", mpi);
         add(items, "libraries", "mpi on GPUs", aware ? ITEM_HAVE : ITEM_LACK, "%s",
             aware ? "CUDA-aware: --backend mpi averages a GPU's memory where it is"
@@ -234,7 +233,7 @@ static void add_machine(struct items *items)
         add(items, "machine", "gnuplot", ITEM_LACK, "no plots (Debian: gnuplot-nox)");
 }
 
-/* Of /proc/sys/net/ipv4; left out where it cannot be read. */
+/* Adds a setting of /proc/sys/net/ipv4; skips one that cannot be read. */
 static void add_kernel_setting(struct items *items, const char *name, const char *path)
 {
     char text[128] = "";
@@ -257,7 +256,7 @@ static void append_parameter(void *context, const char *name, const char *value)
     snprintf(text + used, DETAIL_BYTES - used, "%s%s=%s", used ? " " : "", name, value);
 }
 
-/* What decides how fast messages travel, and is not ours. */
+/* Settings outside psring that decide the speed of messages. */
 static void add_network(struct items *items)
 {
     char parameters[DETAIL_BYTES] = "", transports[DETAIL_BYTES] = "";
@@ -386,8 +385,7 @@ static bool put(FILE *file, const char *text)
     return good;
 }
 
-/* Something that is there and is no regular file (a pipe, /dev/stdout) is written to, not replaced.
- */
+/* An existing path that is not a regular file (a pipe, /dev/stdout) is written to, not replaced. */
 static bool is_special(const char *path)
 {
     struct stat info;
@@ -439,7 +437,7 @@ cJSON *result_config_json(const struct config *config)
     return object;
 }
 
-/* The value on `line` if it is KEY's; NULL if not. Cuts the line's end off. */
+/* The value on `line` if the line has this key; else NULL. Cuts the line's end off. */
 static char *field_value(char *line, const char *key, char separator)
 {
     size_t length = strlen(key);

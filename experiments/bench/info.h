@@ -1,4 +1,4 @@
-/* psring info: what this build and this machine have, for people and for result files. */
+/* psring info: the abilities of this build and this machine, for people and for result files. */
 #ifndef PSRING_EXPERIMENTS_BENCH_INFO_H
 #define PSRING_EXPERIMENTS_BENCH_INFO_H
 
@@ -11,37 +11,36 @@
 #include "experiments/config/config.h"
 
 /*
- * Rank 0 prints the matrix to stdout and, with --json FILE, writes it there; with --json - the
- * document is all that goes to stdout. With --data the data set is read and checked. Errors:
- * logged.
+ * Rank 0 prints the matrix to stdout. --json FILE also writes it to FILE; with --json - stdout gets
+ * the document alone. --data reads and checks the data set. Errors: logged.
  */
 enum status info_run(struct config *config, struct world *world);
 
 /*
- * The same as a document: {section: {name: {"available": bool, "detail": text} or text}}. Part of
- * every result file. The caller deletes it. NULL: out of memory.
+ * The same as a JSON document, which every result file contains. The form is
+ * {section: {name: {"available": bool, "detail": text} or text}}. The caller deletes it. NULL: out
+ * of memory.
  */
 cJSON *info_json(const struct config *config);
 
 /* Writing a JSON document where a result is wanted. */
 
 /*
- * Writes `json`, indented, to `path`; "-" is stdout. A file is replaced at once by a complete one
- * (written beside it, then renamed), so that an interrupted run leaves the last complete document.
- * json == NULL stands for an allocation that failed while it was built: STATUS_NO_MEMORY. Errors:
- * logged.
+ * Writes `json`, indented, to `path`; "-" is stdout. The function writes a new file in the same
+ * folder and renames it, so that an interrupted run leaves the last complete document. json == NULL
+ * means that building it ran out of memory: STATUS_NO_MEMORY. Errors: logged.
  */
 enum status result_write_json(const char *path, const cJSON *json);
 
-/* Hands what was printed to the operating system now: so that it is out should the process be
- * ended, and a full disk is noticed. STATUS_IO (logged). */
+/* Flushes stdout to the operating system, so that the output survives the end of the process and a
+ * full disk is noticed. STATUS_IO (logged). */
 enum status result_flush_stdout(void);
 
 /* Every option of the command with its value as text; NULL if out of memory. The caller deletes. */
 cJSON *result_config_json(const struct config *config);
 
-/* What machine this process runs on, for results: read from the operating system, "unknown" where
- * it does not say. */
+/* The machine of this process, for results, as the operating system describes it. A text that the
+ * system does not provide is "unknown". */
 
 enum { MACHINE_TEXT_BYTES = 208 };
 
@@ -58,8 +57,8 @@ struct machine {
 void machine_read(struct machine *machine);
 
 /*
- * The value of the first line "KEY<spaces>SEPARATOR VALUE" of `path` into `text`, without quotes
- * around it; `text` stays as it is if there is none.
+ * Copies the value of the first line "KEY<spaces>SEPARATOR VALUE" of `path` into `text`, without
+ * quotes around it. Without such a line `text` is unchanged.
  */
 void machine_read_field(const char *path, const char *key, char separator, char *text, size_t size);
 

@@ -58,7 +58,7 @@ void starts_combine(struct start *starts, size_t count, struct measured *whole)
     CHECK(count > 0);
     qsort(starts, count, sizeof *starts, by_median);
     double low = starts[0].low_us, high = starts[0].high_us;
-    for (size_t s = 1; s < count; s++) { /* NAN stays: fmin would drop it */
+    for (size_t s = 1; s < count; s++) { /* keep NAN; fmin would drop it */
         low = isnan(starts[s].low_us) || starts[s].low_us < low ? starts[s].low_us : low;
         high = isnan(starts[s].high_us) || starts[s].high_us > high ? starts[s].high_us : high;
         if (isnan(low) || isnan(high))

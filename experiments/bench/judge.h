@@ -11,7 +11,7 @@
 
 /* From good to bad: of several reasons the worst one counts. */
 enum state {
-    STATE_EXACT,        /* nothing is wrong with it, and it was started several times */
+    STATE_EXACT,        /* no mark against it, and it has several starts */
     STATE_SINGLE_START, /* exact, but one start: its time has that start's luck */
     STATE_DISTURBED,    /* other processes kept the processors busy */
     STATE_LIMITED,      /* the processors may have been the limit, not the network */
@@ -82,11 +82,11 @@ void starts_combine(struct start *starts, size_t count, struct measured *whole);
 void spread_add(struct spread *spread, const struct measured *whole);
 
 /*
- * Widens low_us and high_us so that they cover starts as well as operations. They become at least
- * t s / sqrt(starts) on both sides of the median, on a logarithmic scale. s is the larger of the
- * pooled deviation and that of the measurement. `claims`: how many verdicts are drawn together, 1
- * at least; the interval then holds for all of them with 95% (Bonferroni). Nothing changes without
- * an interval or without degrees of freedom.
+ * Widens low_us and high_us so that they cover starts as well as operations. On a logarithmic
+ * scale, each is at least t s / sqrt(starts) from the median. s is the larger of the pooled
+ * deviation and the measurement's. `claims` (at least 1) is the number of verdicts drawn together;
+ * the interval then holds for all of them with 95% (Bonferroni). Nothing changes without an
+ * interval or without degrees of freedom.
  */
 void starts_widen(struct measured *whole, const struct spread *spread, size_t claims);
 
@@ -105,9 +105,9 @@ struct comparison {
 };
 
 /*
- * A verdict needs an interval and more than one start of both. It is VERDICT_SAME where
- * the intervals overlap, where the ratio is 1.00, and where the difference is below the spread
- * between the starts of one of them.
+ * A verdict needs an interval and several starts on both sides. It is VERDICT_SAME if the intervals
+ * overlap, if the ratio is 1.00, or if the difference is below the spread between the starts of one
+ * side.
  */
 struct comparison starts_compare(const struct measured *first, const struct measured *second);
 

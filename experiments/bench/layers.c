@@ -23,9 +23,9 @@
 /* -------- matrix products --------------------------------------------------------------------- */
 
 /*
- * What this machine multiplies matrices at: the rate that computation is compared with, because
- * nearly all of a CNN's work is matrix products. A CPU device has set CBLAS to one thread; the rows
- * of the product are shared out here.
+ * The rate at which this machine multiplies matrices. Computation is compared with it, because
+ * nearly all of a CNN's work is matrix products. A CPU device has set CBLAS to one thread, so this
+ * file divides the rows of the product between threads.
  */
 enum { SGEMM_EDGE = 2048 };
 
@@ -96,7 +96,7 @@ static double sgemm_rate(struct sgemm *sgemm, int threads)
 
 /* -------- results ----------------------------------------------------------------------------- */
 
-/* The step as a line: what it computes is what its parts do. */
+/* The whole step as a line, with the operations and bytes of its parts. */
 static struct compute_line whole_step(const struct compute_result *result)
 {
     const struct compute_pass *forward = &result->sum.forward, *backward = &result->sum.backward;
@@ -220,7 +220,7 @@ out:
 
 /* -------- JSON -------------------------------------------------------------------------------- */
 
-/* Adds a number, or null where it is not known. */
+/* Adds a number, or null if it is not known. */
 static bool add_number(cJSON *object, const char *name, double value)
 {
     return isfinite(value) ? cJSON_AddNumberToObject(object, name, value) != NULL
@@ -269,7 +269,7 @@ static enum status write_json(const struct config *config, const struct compute_
     return status;
 }
 
-/* To stdout, and to --csv and --json where they are given. Errors: logged. */
+/* Writes to stdout, and to --csv and --json if they are given. Errors: logged. */
 static enum status bench_compute_report(const struct config *config,
                                         const struct compute_result *result)
 {
@@ -288,7 +288,7 @@ out:
 
 enum { STEPS = 20, CLASSES = 10, PASSES = 2 /* forward, backward */ };
 
-/* What a step needs, and the times of its parts. */
+/* The state of a step, and the times of its parts. */
 struct bench {
     struct world *world;
     struct device *device;
@@ -305,7 +305,7 @@ struct bench {
     double *steps_ms;   /* (steps): whole ones */
     double *sgemm_rate; /* (2, steps): one thread, all */
     size_t round;       /* in progress */
-    int64_t last_ns;    /* when the part before ended */
+    int64_t last_ns;    /* end of the previous part */
 };
 
 static double ms_since(int64_t start_ns)
@@ -322,18 +322,18 @@ double compute_of_sgemm(const struct compute_result *result, double flops, doubl
 
 /* -------- steps ------------------------------------------------------------------------------- */
 
-/* The part that has just been issued ends now. */
+/* Ends the part that was just issued. */
 static void note(void *context, size_t line, bool backward)
 {
     struct bench *bench = context;
     CHECK(line < bench->lines);
-    device_sync(bench->device); /* a failure stays with the device: the step's end reports it */
+    device_sync(bench->device); /* the device keeps a failure; the step's end reports it */
     bench->times_ms[(line * PASSES + backward) * bench->steps + bench->round] =
         ms_since(bench->last_ns);
     bench->last_ns = clock_now_ns();
 }
 
-/* Forward, backward, optimizer. `watched`: with the times of the layers, else as training does. */
+/* Forward, backward, optimizer. `watched`: record the times of the layers; else as in training. */
 static enum status run_step(struct bench *bench, bool watched)
 {
     enum status status;
@@ -352,7 +352,7 @@ out:
     return status;
 }
 
-/* In turn, so that a spell in which the machine is slower or faster meets all of them. */
+/* Alternates between the measurements, so that a slow phase of the machine affects all of them. */
 static enum status run_rounds(struct bench *bench, int64_t warmup)
 {
     enum status status;
@@ -379,7 +379,7 @@ out:
 
 /* -------- set-up ------------------------------------------------------------------------------ */
 
-/* Pixels as they look to a net, and labels in turn: what they are does not change the times. */
+/* Fills in plausible pixels and cyclic labels. Their values do not change the times. */
 static enum status fill_batch(struct bench *bench)
 {
     enum status status;
@@ -471,7 +471,7 @@ static void describe_layer(struct compute_line *line, const struct net_layer *la
     line->backward.flops = images * layer->backward_flops;
     line->forward.bytes = sizeof(float) * (in + parameters + out);
     line->backward.bytes = sizeof(float) * (in + out + 2 * parameters + (first ? 0 : in));
-    if (layer->count == 0) /* what has no parameters does not read x again */
+    if (layer->count == 0) /* without parameters it does not read x again */
         line->backward.bytes = sizeof(float) * (out + in);
 }
 

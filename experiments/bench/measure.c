@@ -119,7 +119,7 @@ bool wire_sent_bytes(const struct wire *wire, uint64_t *bytes)
 
 /* -------- the reports of all ranks ------------------------------------------------------------ */
 
-/* Bytes per operation; every operation moves the same, or the count would say nothing about one. */
+/* Bytes per operation. Every operation must move the same, or the mean would describe none. */
 static enum status per_operation(const struct world *world, int rank, const char *role,
                                  const struct transport_counters *counters, uint64_t operations,
                                  struct cost_traffic *traffic)
@@ -141,14 +141,14 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* A server cannot tell which operations are timed: of its time, their share. */
+/* The timed share of a rank's time. A server does not know which operations are timed. */
 static double timed_share(const struct bench_report *report, int64_t iters, uint64_t operations)
 {
     bool server = report->iters == 0;
     return server ? (double)iters / (double)operations : 1;
 }
 
-/* Of the CPUs that rank `watch` watched, what was no rank's; -1: not known. */
+/* The share of the CPUs watched by rank `watch` that no rank used; -1: not known. */
 static double other_share(const struct bench_report *all, int size, int watch, uint64_t operations)
 {
     const struct bench_report *seen = &all[watch];
@@ -215,32 +215,33 @@ struct bench_run {
     const struct bench_plan *plan;
     struct bench_connection *connection;
     float *host;      /* (plan->count) */
-    float *data;      /* (plan->count): device memory; the host's own where there is no device */
+    float *data;      /* (plan->count): device memory; equals `host` without a device */
     double *times_us; /* (plan->iters, or BENCH_ITERS_MOST): this worker's */
-    /* (the same) When this worker began and ended, less the time that it computed, in us: with a
-     * common clock since the first operation's instant, else since this worker left the barrier. */
+    /* (the same) Start and end of this worker, less the time that it computed, in us: with a common
+     * clock since the first operation's instant, else since this worker left the barrier. */
     double *begins_us, *ends_us;
-    double *rests_us; /* negative: since the operation before, by this worker's clock */
-    int64_t end_ns;   /* of that one; 0: there is none */
+    double *rests_us; /* time since the previous operation, negated, by this worker's clock */
+    int64_t end_ns;   /* end of the previous operation; 0: there is none */
     int64_t base_ns;
     struct bench_values values;
     int64_t iters;
     uint64_t wrong;
-    /* The CPUs' ticks: over the whole loop, and in the operations alone, without filling and
-     * checking; only those that are so long that reading /proc/stat does not prolong them. */
+    /* The CPUs' ticks: in the whole loop, and in the operations without filling and checking. The
+     * latter only if operations are so long that reading /proc/stat does not prolong them. */
     struct cpu_watch loop, operations;
     bool watches;
     struct cpu_time cpu; /* of this process, since the warm-up */
-    double process_s;    /* of all that it did since then */
+    double process_s;    /* of everything that it did since then */
     double last_us;      /* of the last operation */
 };
 
-/* Zeroed; never NULL for a count of 0. Logs where memory is short. */
+/* Allocates zeroed memory; not NULL for a count of 0. Logs if memory is short. */
 static void *allocate(size_t count, size_t size)
 {
     void *memory = count > SIZE_MAX / size ? NULL : memory_array(count * size);
     if (!memory)
-        log_error("bench: no memory for %zu elements of %zu bytes; choose a smaller last size, -e",
+        log_error("bench: out of memory for %zu elements of %zu bytes; choose a smaller last size "
+                  "(-e)",
                   count, size);
     return memory;
 }
@@ -250,7 +251,7 @@ static enum status allocated(const void *memory)
     return memory ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
-/* -------- where the vector is ----------------------------------------------------------------- */
+/* -------- memory of the vector ---------------------------------------------------------------- */
 
 static enum status allocate_vectors(struct bench_run *run)
 {
@@ -292,7 +293,7 @@ static enum status download(struct bench_run *run)
 
 /* -------- the loop ---------------------------------------------------------------------------- */
 
-/* Waits instead of computing; the time that it took, which may be a little more than was asked. */
+/* Waits instead of computing. Returns the time it took, which may be a little more than asked. */
 static int64_t compute(const struct bench_plan *plan)
 {
     if (!plan->overlap)
@@ -302,8 +303,8 @@ static int64_t compute(const struct bench_plan *plan)
     return clock_now_ns() - start_ns;
 }
 
-/* One operation: `round` numbers it from 0, warm-up included. `at`: where its time is kept, or
- * below 0. */
+/* One operation. `round`: its number, counted from 0 with warm-up. `at`: the index of its time, or
+ * negative for warm-up. */
 static enum status run_round(struct bench_run *run, uint64_t round, int64_t at)
 {
     enum status status;
@@ -348,8 +349,8 @@ static enum status run_round(struct bench_run *run, uint64_t round, int64_t at)
     run->end_ns = end_ns + computed_ns;
     if (watch)
         cpu_watch_stop(&run->operations);
-    /* Who is done first must not check yet: others may need this core for their last message. With
-     * eight ranks on two cores that made operations of 354 ms look 4% longer. */
+    /* A rank that is done first must not check yet: other ranks may need this core for their last
+     * message. With eight ranks on two cores, early checks made operations of 354 ms 4% longer. */
     TRY(comm_barrier(comm));
     TRY(download(run));
     run->wrong += bench_count_wrong(run->host, count, run->values, round);
@@ -365,7 +366,7 @@ int64_t bench_auto_iters(double time_us)
     return (int64_t)fmin(fmax(fmin(fill, fit), BENCH_ITERS_LEAST), BENCH_ITERS_MOST);
 }
 
-/* From what the first took, the slowest worker's mean, so that all workers come to the same. */
+/* Chooses from the slowest worker's mean of the first operations, so that all workers agree. */
 static enum status choose_iters(struct bench_run *run)
 {
     enum status status;
@@ -401,7 +402,7 @@ out:
     return status;
 }
 
-/* The times of operations, from the beginning of the last worker to the end of the slowest. */
+/* The times of operations, from the start of the last worker to the end of the slowest. */
 static enum status combine_times(struct bench_run *run)
 {
     enum status status;
@@ -421,7 +422,7 @@ static double cpu_busy(const struct bench_run *run)
     return share >= 0 ? share : cpu_watch_share(&run->loop);
 }
 
-/* A server's operations are all that it does. */
+/* Runs all operations of a server. */
 static enum status run_server(struct bench_run *run)
 {
     cpu_time_start(&run->cpu);
@@ -432,7 +433,7 @@ static enum status run_server(struct bench_run *run)
     return status;
 }
 
-/* The bytes that the interface sends from before the first operation to after the last. */
+/* Counts the bytes that the interface sends from before the first operation to after the last. */
 static enum status run_role(struct bench_run *run, struct bench_report *report)
 {
     enum status status;
@@ -448,7 +449,7 @@ static enum status run_role(struct bench_run *run, struct bench_report *report)
     else
         TRY(run_worker(run));
     TRY(world_barrier(world, NULL));
-    report->cpu_s = cpu_time_s(&run->cpu); /* a server in here has served the last worker, too */
+    report->cpu_s = cpu_time_s(&run->cpu); /* its server has answered the last worker */
     report->wire_known = known && wire_sent_bytes(&wire, &after);
     report->wire_bytes = after - before;
     report->wrong = run->wrong;
@@ -470,8 +471,8 @@ static enum status choose_values(struct bench_values *values, const struct world
     if (values->bits > 0)
         return STATUS_OK;
     if (world->rank == 0)
-        log_error("bench: %d workers' numbers cannot be added exactly in %s, so results could not "
-                  "be checked; %d workers can, or leave --compress out",
+        log_error("bench: %d workers: their sum is not exact in %s, so results cannot be checked; "
+                  "use at most %d workers, or omit --compress",
                   workers, compress_names[compress], compress_exact_integer(compress));
     return STATUS_USAGE;
 }

@@ -15,13 +15,13 @@
 
 /* -------- memory ------------------------------------------------------------------------------ */
 
-/* What a rank needs, on which machine, and what that has. */
+/* The memory that a rank needs, its machine, and the memory available there. */
 struct need {
     int32_t machine;
     double bytes, available_bytes;
 };
 
-/* The kernel's estimate of what can be had without swapping; 0: it does not say. */
+/* The kernel's estimate of memory available without swapping; 0: not known. */
 static double available_bytes(void)
 {
     char text[64] = "";
@@ -29,8 +29,8 @@ static double available_bytes(void)
     return strtod(text, NULL) * 1024;
 }
 
-/* A worker's gradients, with the rest of what compression rounds off, and a server's share of them:
- * taken for a quarter. */
+/* A worker's gradients, the residuals of compression, and a server's share of the gradients
+ * (estimated as a quarter). */
 static double needed_bytes(const struct config *config, size_t count)
 {
     double each = (double)(count * sizeof(float));
@@ -72,7 +72,7 @@ out:
 
 /* -------- steps ------------------------------------------------------------------------------- */
 
-/* Numbers of a gradient's place; on a device, too, where there is one. */
+/* Fills each gradient with numbers of its position, also on the device if there is one. */
 static enum status fill_gradients(struct bench_model *model)
 {
     enum status status = STATUS_OK;
@@ -90,8 +90,8 @@ out:
     return status;
 }
 
-/* From the end of a step to the end of the next one: of what a step leaves to the one after it, as
- * much has come from the one before. */
+/* Times each step from the end of the one before to its own end. A step leaves as much work to the
+ * next one as it took over from the one before. */
 static enum status time_steps(struct bench_model *model, const struct config *config,
                               double *times_us, int64_t first, int64_t end, int64_t *last_ns)
 {
@@ -264,7 +264,7 @@ enum status bench_model_measure(struct bench_model *model, const struct config *
     enum status status;
     struct bench_connection *connection = &model->connection;
     TRY(bench_model_steps(model, config, world, options, NULL));
-    close_gradients(model); /* the averaging has vectors of its own */
+    close_gradients(model); /* the averaging allocates other vectors */
     if (!comm_is_server(connection->comm))
         TRY(bench_start_init(&connection->start, world, comm_group(connection->comm)));
     status = bench_measure(&model->averaging, &model->connection, &model->plan);

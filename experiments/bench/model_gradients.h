@@ -1,12 +1,12 @@
 /*
  * psring bench --model-gradients: steps that exchange the gradients of a published model
- * (models/published.h), in the order in which its backward pass would complete them, beside a wait
- * as long as computing them would take; by the exchange and the buckets of psring train
- * (experiments/train/gradient_sync.h). What a step takes beyond --compute-ms is exposed
- * communication, --compute-ms over the step the scaling efficiency.
+ * (models/published.h) in the order in which its backward pass would complete them. A timed wait
+ * replaces the computation. Exchange and buckets are those of psring train
+ * (experiments/train/gradient_sync.h). Exposed communication is the step's time beyond
+ * --compute-ms. The scaling efficiency is --compute-ms over the step's time.
  *
- * How the wait is spread over the tensors follows from the model's operations alone: on real
- * devices a layer with few operations a byte takes longer than that.
+ * The wait is spread over the tensors by the model's operations alone. On real devices a layer with
+ * few operations per byte takes longer than that.
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_MODEL_GRADIENTS_H
 #define PSRING_EXPERIMENTS_BENCH_MODEL_GRADIENTS_H
@@ -26,8 +26,8 @@
 struct bench_model {
     struct net_layer *layers;
     float *host;   /* the gradients; NULL once they have been measured */
-    bool shared;   /* `host` is the caller's, the same for all ranks */
-    float *device; /* the same in device memory; NULL: there is none */
+    bool shared;   /* the caller owns `host`, one for all ranks */
+    float *device; /* the gradients in device memory; NULL: no device */
     struct gradient_sync sync;
     struct bench_connection connection; /* its comm is the exchange's */
     struct bench_buckets buckets;       /* the exchange's */
@@ -38,24 +38,24 @@ struct bench_model {
 };
 
 /*
- * Collective over the world: measures steps, and then the averaging of the same buckets alone, of
- * which every element is checked. `connection` is not connected: its options and device are what
- * is used. STATUS_NO_MEMORY, logged by rank 0, on all ranks: a machine has not enough for all of
- * its ranks. Needs bench_model_close whatever it returns.
+ * Collective over the world. Measures steps, then the averaging of the same buckets alone, and
+ * checks every element of the latter. Connects with `options`. STATUS_NO_MEMORY on all ranks (rank
+ * 0 logs it): a machine has not enough memory for its ranks. Needs bench_model_close also after an
+ * error.
  */
 enum status bench_model_measure(struct bench_model *model, const struct config *config,
                                 struct world *world, const struct comm_options *options);
 
 /*
- * The steps alone, at whose end the connection is open, and planned as they had it; model->plan is
- * that of averaging the same buckets. `shared`: gradients that all ranks have in common, whatever
- * they hold, as long as the model; NULL: each has its own.
+ * Measures the steps alone. Afterwards the connection is open and still has the plan of the steps;
+ * model->plan is that of averaging the same buckets. `shared`: one array as long as the model, with
+ * any values, that all ranks use as gradients; NULL: each rank has one.
  */
 enum status bench_model_steps(struct bench_model *model, const struct config *config,
                               struct world *world, const struct comm_options *options,
                               float *shared);
 
-/* What the steps say, into a row of the averaging alone (bench_describe). */
+/* Adds the results of the steps to a row of the averaging alone (bench_describe). */
 void bench_model_describe(const struct bench_model *model, const struct config *config,
                           struct bench_row *row);
 

@@ -70,7 +70,7 @@ double probe_meter_spread(const struct probe_meter *meter)
 
 /* -------- sockets: one stream to the next host, one from the host before ---------------------- */
 
-/* What a rank tells the others. All bytes are set, padding too. */
+/* The data that each rank sends to all others. All bytes are set, with padding. */
 struct probe_peer {
     union address at; /* where it listens */
     uint32_t takes_part;
@@ -78,7 +78,7 @@ struct probe_peer {
 
 /* One rank's. Sockets are -1 where none is open. */
 struct probe_sockets {
-    uint64_t run_id;                  /* tells this run's ranks from strangers */
+    uint64_t run_id;                  /* proves that a peer belongs to this run */
     int64_t timeout_ms;               /* of every wait */
     union address own;                /* this rank's, without a port */
     char address[ADDRESS_TEXT_BYTES]; /* the same as text */
@@ -88,11 +88,11 @@ struct probe_sockets {
 
 enum { UNSENT_BYTES = 256 << 10, WAKE_BYTES = 16 << 10 };
 
-/* Log what went wrong, errno or a time-out, with what to do, and return the status of it. */
+/* Logs the failure (errno or a time-out) with a remedy, and returns its status. */
 static enum status probe_failed(const struct probe_sockets *sockets, const char *what)
 {
     return FAIL(status_from_errno(errno),
-                "the probe of the link: %s at %s: %s; bench --probe off goes without it", what,
+                "the probe of the link: %s at %s: %s; bench --probe off omits the probe", what,
                 sockets->address, strerror(errno));
 }
 
@@ -100,8 +100,8 @@ static enum status probe_silent(const struct probe_sockets *sockets, const char 
 {
     return FAIL(
         STATUS_TIMEOUT,
-        "the probe of the link: %s at %s: nothing for %g s; can the hosts reach each other? "
-        "--subnet names the network, bench --probe off goes without the probe",
+        "the probe of the link: %s at %s: no message for %g s; check that the hosts reach each "
+        "other, choose the network with --subnet, or omit the probe with --probe off",
         what, sockets->address, (double)sockets->timeout_ms / 1000);
 }
 
@@ -122,12 +122,12 @@ static enum status probe_listen(struct probe_sockets *sockets, struct probe_peer
     return probe_waited(sockets, "listening", error);
 }
 
-/* Connects `out` to a peer that listens, whether it has accepted or not. */
+/* Connects `out` to a listening peer, even before the peer accepts. */
 static enum status probe_connect(struct probe_sockets *sockets, const struct probe_peer *peer)
 {
     int unsent_bytes = UNSENT_BYTES;
     int error = listener_join(&peer->at, sockets->run_id, 0, sockets->timeout_ms, &sockets->out);
-    /* What waits in the sender's buffer at the end would only prolong the probe. */
+    /* Data left in the sender's buffer at the end would only prolong the probe. */
     setsockopt(sockets->out, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes, sizeof unsent_bytes);
     return probe_waited(sockets, "connecting", error);
 }
@@ -138,7 +138,7 @@ static enum status probe_accept(struct probe_sockets *sockets)
     int enough_bytes = WAKE_BYTES, in = LISTENER_AWAITED;
     if (listener_let_in(&sockets->listener, sockets->run_id, sockets->timeout_ms, &in, 1) >= 0)
         return probe_silent(sockets, "accepting");
-    /* A wake-up for every packet would take CPU time that the kernel needs to move them. */
+    /* A wake-up for every packet would take CPU time that the kernel needs to move packets. */
     setsockopt(in, SOL_SOCKET, SO_RCVLOWAT, &enough_bytes, sizeof enough_bytes);
     sockets->in = in;
     return STATUS_OK;
@@ -160,11 +160,11 @@ static void probe_close(struct probe_sockets *sockets)
 
 enum { PIECE_BYTES = 256 << 10, PROBE_ROUNDS = 3 };
 
-/* One rank's part. */
+/* The probe of one rank. */
 struct probe {
     struct world *world;
     struct probe_sockets sockets;
-    char *piece; /* (PIECE_BYTES) what is sent, and where it is received */
+    char *piece; /* (PIECE_BYTES) buffer of sent and received data */
 };
 
 /* -------- the streams ------------------------------------------------------------------------- */
@@ -193,8 +193,8 @@ static enum status receive_piece(struct probe *probe, int64_t start_ns, struct p
     return STATUS_OK;
 }
 
-/* Sends until PROBE_END_NS and receives until the one before has ended. What arrives after the end
- * is read all the same: it must not be on the links when the all-reduces begin. */
+/* Sends until PROBE_END_NS and receives until the stream of the host before has ended. Data that
+ * arrives after the end is read, too: it must not be on the links when the all-reduces begin. */
 static enum status stream(struct probe *probe, struct probe_meter *meter)
 {
     enum status status = STATUS_OK;
@@ -226,7 +226,7 @@ out:
 
 /* -------- all ranks --------------------------------------------------------------------------- */
 
-/* The next rank after this one that takes part, around the ring. */
+/* The next participant after this rank, around the ring. */
 static const struct probe_peer *next_of(const struct probe_peer *peers, const struct world *world)
 {
     int rank = world->rank;
@@ -236,8 +236,8 @@ static const struct probe_peer *next_of(const struct probe_peer *peers, const st
     return &peers[rank];
 }
 
-/* Hosts that share a machine's CPUs share a virtual cluster's rate too: two of them tell it, and
- * more at once would measure the CPUs. */
+/* Hosts that share a machine's CPUs are hosts of a virtual cluster and have equal rates. Two of
+ * them suffice to measure the rate; more at once would measure the CPUs. */
 static void keep_two(struct probe_peer *peers, const struct world *world)
 {
     int kept = 0;
@@ -245,19 +245,19 @@ static void keep_two(struct probe_peer *peers, const struct world *world)
         peers[rank].takes_part = peers[rank].takes_part && kept++ < 2;
 }
 
-/* What one round has told; the same on every rank but for the CPUs. */
+/* The result of one round; equal on every rank, except for the CPUs. */
 struct finding {
-    double bytes_per_s; /* of the host that received least; 0 where one cannot tell */
+    double bytes_per_s; /* of the host that received least; 0: not known */
     double spread;      /* of the least steady stream */
     double cpu_share;   /* of this rank's machine */
 };
 
-/* What one rank has measured. */
+/* The measurement of one rank. */
 struct reading {
     double bytes_per_s, spread;
 };
 
-/* Who takes part, and where it listens. */
+/* Collects which ranks take part and where they listen. */
 static enum status exchange_addresses(struct probe *probe, const char *subnet, bool every_host,
                                       struct probe_peer *peers)
 {
@@ -295,7 +295,7 @@ static struct finding find(const struct world *world, const struct probe_peer *p
     return finding;
 }
 
-/* All links full for a while. `readings` (world size): room for what every rank measures. */
+/* Runs one round, with all links full. `readings` (world size): buffer for all measurements. */
 static enum status measure(struct probe *probe, const struct probe_peer *peers,
                            struct reading *readings, struct finding *finding)
 {
@@ -327,17 +327,17 @@ out:
 static void warn(const struct finding *finding)
 {
     if (finding->bytes_per_s <= 0)
-        log_warn("the probe of the link: too little arrived between %g and %g s to tell a rate; "
-                 "only the nominal one is known",
+        log_warn("the probe of the link: too little arrived between %g and %g s to compute a rate; "
+                 "only the nominal rate is known",
                  (double)PROBE_SKIP_NS * 1e-9, (double)PROBE_END_NS * 1e-9);
     else if (finding->cpu_share > CPU_SHARE_LIMITED)
         log_warn(
             "the probe of the link: the CPUs were %.0f%% busy, so the link may carry more than "
-            "was measured, and efficiencies come out too high; is something else running?",
+            "measured, and efficiencies may be too high; check for other processes",
             100 * finding->cpu_share);
     else if (finding->spread > PROBE_STEADY)
-        log_warn("the probe of the link: in none of %d rounds was the stream steady (its rate "
-                 "varied by %.0f%% in the best); is something else on the link?",
+        log_warn("the probe of the link: the stream was steady in none of %d rounds (the rate "
+                 "varied by %.0f%% in the best); check for other traffic on the link",
                  PROBE_ROUNDS, 100 * finding->spread);
 }
 
@@ -394,9 +394,9 @@ enum status probe_link(struct world *world, const char *subnet, int64_t timeout_
 }
 
 /*
- * The same, but all hosts take part, also where they share CPUs. `received` (world size): bytes/s
- * that rank r received from the rank before it; 0 for ranks that share a host with a lower one, and
- * in a world of one.
+ * Like probe_link, but all hosts take part, also if they share CPUs. `received` (world size): entry
+ * r is the rate (bytes/s) at which rank r received from the rank before it. It is 0 for a rank that
+ * shares a host with a lower rank, and in a world of one.
  */
 static enum status probe_pairs(struct world *world, const char *subnet, int64_t timeout_ms,
                                double *received)
@@ -407,13 +407,13 @@ static enum status probe_pairs(struct world *world, const char *subnet, int64_t 
 
 /* -------- hosts, for --probe=only ------------------------------------------------------------- */
 
-/* What a rank tells of its host. All bytes are set, padding too. */
+/* The description of a rank's host. All bytes are set, with padding. */
 struct host {
     char name[64];
     char address[ADDRESS_TEXT_BYTES];
     char interface[IF_NAMESIZE];
     char commit[48];
-    double clock_s; /* since 1970, read as all left a barrier: to about a millisecond */
+    double clock_s; /* since 1970, read after a barrier: exact to about 1 ms */
     int cores;
     int takes_part; /* the first rank of its host */
 };

@@ -9,12 +9,13 @@
 #include "common/base/status.h"
 #include "common/base/text.h"
 
-/* -------- what the links carry ---------------------------------------------------------------- */
+/* -------- the rate of the links --------------------------------------------------------------- */
 
-#define SAME_LINK 1.02         /* a probe that is further off the others was disturbed */
-#define POSSIBLE 1.05          /* a time that is below theory's by more cannot be */
-#define SCATTER 1.15           /* iterations scatter where their interval's ends differ by more */
-enum { LONG_BYTES = 1000000 }; /* shorter messages depend on what the links' buffers let through */
+/* One rate of the links for all rows of a run, and which rows were disturbed. */
+#define SAME_LINK 1.02         /* a probe that differs by more from the others was disturbed */
+#define POSSIBLE 1.05          /* a time cannot be below theory by more */
+#define SCATTER 1.15           /* iterations scatter if their interval's ends differ by more */
+enum { LONG_BYTES = 1000000 }; /* shorter messages depend on the links' buffers */
 
 bool rates_has_shape(const char *network)
 {
@@ -26,14 +27,14 @@ static bool is_counted(const struct result_row *row)
     return row->part <= PART_SLOTS;
 }
 
-/* Rows of one group have one rate: 0, or the number of machines where links differ. */
+/* Rows of one group have one rate. The group is 0, or the number of machines if links differ. */
 static int group_of(const struct results *results, const struct result_row *row)
 {
     bool alike = strncmp(results->network, "hosts", 5) != 0 && !rates_has_shape(results->network);
     return alike ? 0 : results->points[row->point].machines;
 }
 
-/* NAN: no probe in the row's group. `rates`: room for all rows. */
+/* The median probe of the row's group; NAN: no probe. `rates`: buffer for all rows. */
 static double rate_of(const struct results *results, const struct result_row *of, double *rates)
 {
     size_t count = 0;
@@ -79,11 +80,11 @@ static void note_steadiness(const struct results *results, struct result_row *ro
 }
 
 /*
- * Each psring bench probes the links for itself. A disturbance of a second during one probe would
- * compare its rows with another theory than the rest. Therefore efficiency and theory of
- * all rows are scaled to the median of all probes. On real machines and in clusters with a shape
- * links differ, and the median is that of the runs on as many machines. Fills in `unsteady` of the
- * rows, and what the results say of the links. STATUS_NO_MEMORY is logged. O(rows^2).
+ * Every psring bench probes the links. A disturbance of a second during one probe would compare its
+ * rows with a different theory than the other rows. Therefore efficiency and theory of all rows are
+ * scaled to the median of all probes. On real machines and in clusters with a shape links differ;
+ * there the median is that of the runs on as many machines. Sets `unsteady` of the rows, and the
+ * fields of the results about links. STATUS_NO_MEMORY is logged. O(rows^2).
  */
 static enum status rates_settle(struct results *results)
 {
@@ -139,7 +140,7 @@ struct start results_start(const struct csv_table *table, size_t row)
     struct start start = {csv_table_number(table, row, "time_us_median"),
                           csv_table_number(table, row, "time_us_median_low"),
                           csv_table_number(table, row, "time_us_median_high")};
-    /* Earlier versions wrote an interval of any number of iterations. */
+    /* Earlier versions wrote an interval for any number of iterations. */
     if (csv_table_number(table, row, "iters") < STATS_INTERVAL_LEAST)
         start.low_us = start.high_us = (double)NAN;
     return start;
@@ -256,7 +257,7 @@ void results_series(int *series, const char *backend, const char *placement, int
         series[count] = 0;
 }
 
-/* By what NCCL's log says, not by what was asked for: without it, a row is in neither column. */
+/* The name follows NCCL's log, not the request. Without a log the row is in neither column. */
 static const char *gpu_name(const struct result_row *row)
 {
     if (strcmp(row->backend, "nccl") != 0 || strncmp(row->nccl, "ring/", 5) == 0)
@@ -275,7 +276,7 @@ static void name_row(const struct result_row *row, struct point *point)
     if (row->part != PART_SLOTS && (row->part != PART_PUBLISHED || !shares_hosts(row)))
         return;
     line_add(&line, ", %d on %d hosts", row->workers, row->hosts);
-    /* In the order of hosts, as many neighbours are on two hosts as there are hosts. */
+    /* In the order of hosts, the ring crosses between hosts once per host. */
     if (row->inter_host_hops > row->hosts && row->inter_host_hops == row->workers)
         line_add(&line, ", worst order");
     else if (row->inter_host_hops > row->hosts)
@@ -293,8 +294,8 @@ const char *results_transport(const struct results *results, const char *backend
     return NULL;
 }
 
-/* The transport that the row's backend has without being a variant. Models and GPUs have their own.
- */
+/* The own transport of the row's backend: that of its first row. Rows of models and of GPUs have
+ * separate first rows. */
 static const char *own_transport(const struct results *results, const struct result_row *row)
 {
     const struct result_row *first = results->rows;
@@ -326,8 +327,8 @@ static double known(double first, double second)
     return isnan(first) ? second : first;
 }
 
-/* Values that do not differ between starts are those of the first start that has them. The busiest
- * processors count. */
+/* Values that are equal for all starts come from the first start that has them. For the share of
+ * busy processors the largest counts. */
 static void add_facts(struct point *point, const struct result_row *row)
 {
     point->theory_us = known(point->theory_us, row->theory_us);
@@ -348,7 +349,7 @@ static void add_facts(struct point *point, const struct result_row *row)
         memcpy(point->unsteady, row->unsteady, sizeof point->unsteady);
 }
 
-/* Its times, once all its rows are known. `starts`: room for all rows. */
+/* Combines the point's times, once all its rows are known. `starts`: buffer for all rows. */
 static void combine(struct results *results, size_t index, struct start *starts)
 {
     struct point *point = &results->points[index];
@@ -453,7 +454,8 @@ static void find_axes(struct results *results)
         qsort(results->workers, results->worker_count, sizeof *results->workers, by_count);
 }
 
-/* Sums of all rows: those of turns on a GPU and of the library must be right, too. */
+/* Adds up wrong elements over all rows: rows of a shared GPU and of the library must be right, too.
+ */
 static void add_up(struct results *results)
 {
     for (size_t r = 0; r < results->row_count; r++) {
@@ -515,7 +517,7 @@ enum status results_read_table(struct csv_table *table, const char *path)
     return status;
 }
 
-/* The network of the first row that is neither a GPU's nor the library's. */
+/* The network of the first row that is of neither a GPU nor the library. */
 static const char *network_of(const struct results *results)
 {
     for (size_t r = 0; r < results->row_count; r++) {
@@ -569,7 +571,7 @@ void results_free(struct results *results)
     *results = (struct results){0};
 }
 
-/* -------- what tables and sentences look for -------------------------------------------------- */
+/* -------- look-up for tables and sentences ---------------------------------------------------- */
 
 const struct point *results_find(const struct results *results, enum part part, const char *who,
                                  const char *variant, int workers, uint64_t bytes)

@@ -1,11 +1,11 @@
 /*
- * The rows of bench.csv, read and classified once. Each row has its table of the summary and the
- * name of its configuration. Rows alike are starts of one configuration. All rows have one rate of
+ * The rows of bench.csv, read and classified once. Each row gets its table in the summary and the
+ * name of its configuration. Rows of equal configuration are its starts. All rows share one rate of
  * the links.
  *
  * A configuration is "ring", "rhd", "mpi ALGORITHM", or one with K servers: "ps dedicated K" or "ps
- * colocated K". "ps mixed K" has a server in each worker and K spare ones. The first transport that
- * a backend is seen with is its own; a row over another one, or with compression, is a variant.
+ * colocated K". "ps mixed K" has a server in each worker and K spare ones. A backend's own
+ * transport is the one in its first row. A row over another one, or with compression, is a variant.
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_RESULTS_H
 #define PSRING_EXPERIMENTS_BENCH_RESULTS_H
@@ -24,8 +24,8 @@ enum part {
     PART_SLOTS,      /* workers that share hosts */
     PART_PUBLISHED,  /* the gradients of a published model, in buckets */
     PART_GPU,        /* between GPUs, a worker each */
-    PART_SHARED_GPU, /* ranks that take turns on one GPU: sums count, times do not */
-    PART_SKEWED,     /* its ranks started apart: the same holds */
+    PART_SHARED_GPU, /* ranks that share one GPU: sums count, times do not */
+    PART_SKEWED,     /* ranks started with a skew: sums count, times do not */
     PART_LEFT_OUT,   /* through libpsring, or of another network than the run's */
 };
 
@@ -44,16 +44,16 @@ struct result_row {
     enum part part;
     size_t point;      /* of the results' points */
     int start;         /* which start of it, from 0 */
-    char unsteady[64]; /* why its time is not to be relied on; empty: it is */
+    char unsteady[64]; /* why its time is not reliable; empty: it is */
 };
 
-enum { SERIES_MOST = 4 }; /* that one point belongs to */
+enum { SERIES_MOST = 4 }; /* series of one point */
 
 /* All starts of one configuration with one number of workers and one size. */
 struct point {
     enum part part;
-    char who[64]; /* the configuration; of hosts with several workers ", 8 on 4 hosts" as well */
-    char variant[48];             /* "over zmq, fp16"; empty: none */
+    char who[64];     /* the configuration; with several workers a host also ", 8 on 4 hosts" */
+    char variant[48]; /* "over zmq, fp16"; empty: none */
     const struct result_row *row; /* its first one, for the texts */
     int workers, servers, machines;
     uint64_t bytes;
@@ -62,7 +62,7 @@ struct point {
     double worker_sent, worker_theory, server_sent, server_theory;
     double buckets, compute_us, exposed_us, scaling;
     char unsteady[64];
-    int series[SERIES_MOST]; /* of figures, see results_series; 0 ends them */
+    int series[SERIES_MOST]; /* series in figures, see results_series; ends with 0 */
 };
 
 struct results {
@@ -76,9 +76,9 @@ struct results {
     double last_rate;             /* of the last row's group; NAN: no probe */
     double link_least, link_most; /* of all rows; NAN: none known */
     double nominal;               /* the last one given; NAN: none */
-    size_t probed, unprobed;      /* rows by where their rate of the links comes from */
-    size_t skewed;                /* rows whose ranks started apart */
-    double wrong, elements;       /* wrong elements of all rows; elements checked, of rows whose
+    size_t probed, unprobed;      /* rows whose link rate was probed, and the others */
+    size_t skewed;                /* rows whose ranks started with a skew */
+    double wrong, elements;       /* wrong elements of all rows; checked elements of the rows whose
                                    * times are shown */
     enum state worst;             /* of all rows */
     int *workers;                 /* (worker_count) of PART_PLAIN, ascending */
@@ -86,7 +86,7 @@ struct results {
     size_t worker_count, size_count;
 };
 
-/* csv_table_read of bench.csv or train.csv. Columns that earlier versions named otherwise get their
+/* csv_table_read of bench.csv or train.csv. Columns with names of earlier versions get their
  * present names. */
 enum status results_read_table(struct csv_table *table, const char *path);
 
@@ -97,7 +97,7 @@ void results_free(struct results *results);
 
 /* The evidence of a row, for the judge, from a table of bench.csv's columns; one start. */
 struct evidence results_evidence(const struct csv_table *table, size_t row);
-/* The start that a row is; without an interval where it has fewer than six iterations. */
+/* The row as a start; without an interval if it has fewer than six iterations. */
 struct start results_start(const struct csv_table *table, size_t row);
 
 /* The configurations that tables and sentences compare. W is the number of workers. */
@@ -129,27 +129,31 @@ void results_column_name(enum column column, int workers, char *text, size_t siz
 enum { RESULTS_MODEL_BYTES = 4799528 };
 uint64_t results_focus(const struct results *results, int workers);
 
-/* With how many workers transports are compared: the most that another one was measured with, else
- * the most. 0: none. */
+/* The number of workers for the comparison of transports: the largest with rows of another
+ * transport, else the largest of all. 0: none. */
 int results_compared_workers(const struct results *results);
 
-/* Whether figures draw the point: plain, of several workers, with a time that may be shown, and of
- * MPI_Allreduce's algorithms the fastest. */
+/* Whether figures draw the point: plain, several workers, a time that may be shown; from the
+ * algorithms of MPI_Allreduce only the fastest. */
 bool results_is_drawn(const struct results *results, const struct point *point);
 
-/* The transport that a backend was first seen with; NULL: never seen. */
+/* The transport in the first row of a backend; NULL: no row. */
 const char *results_transport(const struct results *results, const char *backend);
 
 /*
- * The series of figures that a configuration belongs to, at most SERIES_MOST, ended by 0. Series 1
- * to 4 are 1, 2, W/2 and W dedicated servers, and 5 to 8 the same inside workers. 9 is servers in
- * all workers and W/2 spare ones, 10 the ring, 11 halving-doubling, 12 MPI_Allreduce. If several
- * apply, the first one counts as the configuration's series.
+ * The series of a configuration in figures, at most SERIES_MOST, ended by 0. The numbers are:
+ *
+ *     1 to 4   1, 2, W/2 and W dedicated servers
+ *     5 to 8   the same inside workers
+ *     9        servers in all workers, and W/2 spare ones
+ *     10       the ring
+ *     11       halving-doubling
+ *     12       MPI_Allreduce
+ *
+ * If several apply, the first one counts as the configuration's series.
  */
 void results_series(int *series, const char *backend, const char *placement, int servers,
                     int workers);
-
-/* One rate of the links for all rows of a run, and which rows something disturbed. */
 
 /* Whether the network has racks, or hosts with different rates (vcluster.sh --help). */
 bool rates_has_shape(const char *network);
@@ -160,7 +164,7 @@ enum training_kind {
     TRAINING_PACED, /* a timed wait instead of computation */
     TRAINING_REAL,  /* on processors, with an accuracy */
     TRAINING_GPU,
-    TRAINING_LEFT_OUT, /* ranks that take turns on a GPU, and what has no accuracy */
+    TRAINING_LEFT_OUT, /* ranks that share a GPU, and rows without an accuracy */
 };
 
 /* Texts are the table's. A number that is not known is NAN. */
@@ -171,7 +175,7 @@ struct training {
     int workers;
     int series[SERIES_MOST]; /* see results_series */
     double paced_ms, batch, images, seconds, images_per_s, accuracy, loss;
-    char limit[48]; /* what limits it, as it has found itself; "": not known */
+    char limit[48]; /* what limits it, as psring train reported; "": not known */
 };
 
 struct trainings {
@@ -193,7 +197,7 @@ enum agreement {
     AGREEMENT_SETTINGS, /* they differ in a setting, so their weights are not compared */
     AGREEMENT_ROUNDING, /* the order of the sums was free, and their weights differ */
     AGREEMENT_BITS,     /* the same weights, bit for bit */
-    AGREEMENT_WRONG,    /* the same order of the same sums, and other weights */
+    AGREEMENT_WRONG,    /* the same order of the same sums, but different weights */
 };
 
 /* Compares the first two real trainings. `setting`: the column that differs (AGREEMENT_SETTINGS),

@@ -10,7 +10,7 @@
 #include "common/net/cpu_watch.h"
 #include "ring/baselines/baselines.h"
 
-/* -------- what follows from the measurement --------------------------------------------------- */
+/* -------- quantities derived from the measurement --------------------------------------------- */
 
 double bench_row_algbw(const struct bench_row *row)
 {
@@ -27,7 +27,7 @@ double bench_row_efficiency(const struct bench_row *row)
     if (row->link_bytes_per_s <= 0 || row->workers == 1 || row->bytes == 0)
         return (double)NAN;
     size_t count = row->bytes / sizeof(float);
-    int links = row->hosts > 1 ? row->hosts : row->workers; /* loopback is as if each had one */
+    int links = row->hosts > 1 ? row->hosts : row->workers; /* loopback: one per worker */
     double bound_s = cost_bound_s(links, count, row->link_bytes_per_s);
     double wire_share = (double)row->element_bytes / sizeof(float);
     return wire_share * bound_s / (row->time_us.median * 1e-6);
@@ -44,8 +44,8 @@ double bench_row_hidden(const struct bench_row *row)
     return fmin(fmax(1 - row->exposed_us_median / row->time_us.median, 0), 1);
 }
 
-/* A model's step, computing over all of it: what so many workers make of the throughput that each
- * would have alone. NAN for a row of one vector. */
+/* Scaling efficiency: a step's computation over the step's time, which is the throughput of each
+ * worker compared with a worker alone. NAN for a row of one vector. */
 static double bench_row_scaling(const struct bench_row *row)
 {
     double step_us = row->compute_us_median + row->exposed_us_median;
@@ -78,7 +78,7 @@ static double known_rate(double bytes_per_s)
     return bytes_per_s > 0 ? bytes_per_s : (double)NAN;
 }
 
-/* The columns of bench.csv, in order. Others rely on the names and the order up to `wrong`. */
+/* The columns of bench.csv, in order. Readers rely on the names and on the order up to `wrong`. */
 static void list_fields(const struct bench_row *row, struct fields *fields)
 {
     bool known = row->bytes_known;
@@ -292,7 +292,7 @@ enum status bench_describe(struct bench_row *row, const struct config *config,
 
 enum { CELL = 40 };
 
-/* Writes what is known into `text`, else "-"; returns it. */
+/* Writes a known value into `text`, else "-"; returns `text`. */
 __attribute__((format(printf, 3, 4))) static const char *cell(char text[CELL], bool known,
                                                               const char *format, ...)
 {
@@ -313,7 +313,7 @@ static const char *seconds_cell(char text[CELL], double seconds)
     return cell(text, isfinite(seconds), seconds < 100 ? "%.3g" : "%.0f", seconds);
 }
 
-/* What a link carries, and how that is known. */
+/* Prints the rate of a link and its source. */
 static void print_link(FILE *out, const struct bench_row *row)
 {
     double measured = row->link_bytes_per_s * 8e-6, nominal = row->nominal_link_bytes_per_s * 8e-6;
@@ -328,15 +328,15 @@ static void print_link(FILE *out, const struct bench_row *row)
         fprintf(out, " of payload, measured by TCP streams in this run\n");
 }
 
-/* What is exchanged, and how long a step computes. */
+/* Prints the size of the gradients and the computing time of a step. */
 static void print_model(FILE *out, const struct bench_row *row)
 {
     fprintf(out,
             "# gradients of %s: %" PRIu64 " numbers in %zu tensors, %zu buckets; a step computes "
             "(waits) for %.6g ms,\n# of which %.6g are its backward pass, spread over the tensors "
-            "by their operations for %s.\n# median: of averaging all buckets, while nothing is "
-            "computed. exposed: what a step takes beyond computing;\n# hidden: the rest of the "
-            "median.\n#\n",
+            "by their operations for %s.\n# median: of averaging all buckets without computation. "
+            "exposed: time of a step beyond its computation;\n# hidden: median less "
+            "exposed.\n#\n",
             row->model.name, row->bytes / sizeof(float), row->model.tensors, row->model.buckets,
             row->compute_us_median * 1e-3, row->model.backward_us * 1e-3, row->model.input);
 }
@@ -382,25 +382,22 @@ void bench_table_head(FILE *out, const struct bench_row *row)
         fprintf(out, "# network=loopback: no per-node limit, topology effects do not show\n");
     fprintf(
         out,
-        "# time: the slowest worker's; 95%%: interval of the median, from 6 iterations on; p95, "
-        "p99: "
-        "quantiles\n# of the iterations; in theory: of its bytes alone, on this link. busbw = "
-        "algbw "
-        "x 2(W-1)/W. of bound: the time\n# of the fastest possible all-reduce on this link over "
-        "the "
-        "median. sent: payload per operation, the most of any\n# rank. CPUs: their busy share; "
-        "above %.0f%% the row ends in CPU-limited, and its time says little about the\n# network, "
-        "or "
-        "in busy with other work, where other processes are the reason.\n# CPU s per GB: processor "
-        "seconds of all ranks, servers too, per 1e9 bytes of messages; a wait that spins is\n# in "
-        "it, filling and checking are not.\n#\n",
+        "# time: of the slowest worker. 95%% interval: of the median, needs 6 iterations. p95, "
+        "p99: quantiles of the\n# iterations. in theory: time of the bytes alone on this link. "
+        "busbw = "
+        "algbw x 2(W-1)/W. of bound: time of the\n# fastest possible all-reduce on this link over "
+        "the median. sent: payload per operation, of the rank that sent\n# most. CPUs busy: share "
+        "of the CPUs. Above %.0f%% the row ends in \"CPU-limited\", or in \"busy with other "
+        "work\" if\n# other processes are the reason. Its time then says little about the "
+        "network.\n# CPU s per GB: processor seconds of all ranks (with servers) per 1e9 bytes of "
+        "messages, with waits that spin,\n# without filling and checking.\n#\n",
         100 * CPU_SHARE_LIMITED);
     if (row->model.name)
         print_model(out, row);
     else if (row->overlap)
         fprintf(out,
                 "# exposed: what the same all-reduce adds to a computation (a wait) as long as "
-                "the median, beside which\n# it goes on; hidden: the rest of the median.\n#\n");
+                "the median; hidden: median\n# less exposed.\n#\n");
     static const char *const heads[2][17] = {
         {"", "", "median", "95% interval", "p95", "p99", "in theory", "algbw", "busbw", "of",
          "worker sent", "in theory", "server sent", "in theory", "CPUs", "CPU s", ""},
@@ -479,8 +476,8 @@ void bench_verdict_log_missed(const struct bench_verdict *verdict)
                   verdict->lowest_bytes);
     if (verdict->rows_unknown > 0)
         log_error("--require-efficiency %g: the efficiency of %zu of %zu rows is not known; it "
-                  "takes two workers, a size above 0, and a link whose rate is known: give --probe "
-                  "on or --link-rate RATE",
+                  "takes two workers, a size above 0, and a link of known rate (give --probe on or "
+                  "--link-rate RATE)",
                   verdict->required, verdict->rows_unknown, verdict->rows_required);
 }
 

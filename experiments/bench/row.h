@@ -1,7 +1,7 @@
 /*
- * A row of the benchmark's results: what was measured at one size beside what theory says, and how
- * it is written as CSV, as JSON and as a line of the table. One list of fields serves CSV and JSON.
- * A field that is not known is empty in CSV, null in JSON and "-" in the table, never zero.
+ * A row of the benchmark's results: the measurement of one size, the theory, and the output as CSV,
+ * JSON and a line of the table. CSV and JSON share one list of fields. An unknown field is empty in
+ * CSV, null in JSON and "-" in the table, never zero.
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_ROW_H
 #define PSRING_EXPERIMENTS_BENCH_ROW_H
@@ -19,8 +19,8 @@
 #include "experiments/config/config.h"
 #include "experiments/bench/baselines.h"
 
-/* A step that exchanges a model's gradients (model_gradients.h). compute_us_median and
- * exposed_us_median of the row are such a step's. */
+/* A step that exchanges a model's gradients (model_gradients.h). The row's compute_us_median and
+ * exposed_us_median then describe such a step. */
 struct bench_row_model {
     const char *name, *input; /* NULL: the row is of one vector */
     size_t buckets, tensors;
@@ -30,8 +30,8 @@ struct bench_row_model {
 struct bench_row {
     const char *backend, *transport, *device, *network, *placement;
     int workers, servers;
-    int hosts;                  /* that the workers are on; 0: not known, as if each had its own */
-    int inter_host_hops;        /* of them around the ring, on different hosts */
+    int hosts;                  /* hosts of the workers; 0: not known, counts as one per worker */
+    int inter_host_hops;        /* ring neighbours that are on different hosts */
     uint64_t bytes;             /* of the message, as float32 */
     const char *compress;       /* "none", "fp16", "bf16" */
     const char *error_feedback; /* "on", "off"; "none" uncompressed */
@@ -41,12 +41,12 @@ struct bench_row {
     double time_us_median_low, time_us_median_high; /* 95% interval of the median */
     bool overlap;                    /* measured a second time, while the caller computed */
     double compute_us_median;        /* how long it computed, time_us.median; 0 without overlap */
-    double exposed_us_median;        /* what the all-reduce added; without overlap time_us.median */
-    double link_bytes_per_s;         /* one direction: measured, else nominal; 0: not known */
+    double exposed_us_median;        /* added by the all-reduce; without overlap time_us.median */
+    double link_bytes_per_s;         /* of one direction, measured or else nominal; 0: not known */
     double nominal_link_bytes_per_s; /* 0: not known */
     const char *link_source;         /* "probe" or "nominal"; NULL: not known */
     double cpu_busy;                 /* share of the machine's CPUs; -1: not known */
-    double cpu_other;                /* of them, that other processes had; -1: not known */
+    double cpu_other;                /* share used by other processes; -1: not known */
     double cpu_s;                    /* of all ranks, over `iters`; see struct bench_measurement */
 
     /* Payload per operation, the maximum over ranks; not known for libraries' own algorithms. */
@@ -55,17 +55,17 @@ struct bench_row {
     struct cost_traffic theory_worker, theory_server;
     struct cost_traffic rank, theory_rank; /* worker and colocated server together */
 
-    double link_idle_us_median; /* between operations: how long the links rested; 0: not known */
-    double skew_ms;             /* ranks started up to so much apart (connect.h); 0: together */
+    double link_idle_us_median; /* idle time of the links between operations; 0: not known */
+    double skew_ms;             /* largest delay of a rank's start (connect.h); 0: no skew */
 
     bool wire_known;              /* not on loopback */
     uint64_t wire_sent_bytes_max; /* per operation and host, by the kernel's count */
     uint64_t wrong;               /* elements that differ from the exact sum */
     const char *mpi_algorithm;    /* of MPI_Allreduce; NULL: another backend's row */
-    const char *nccl_algorithm;   /* "ring/simple": from NCCL's own log; NULL: not known */
-    struct limits limits;         /* of the machine, where they were measured */
-    bool library;                 /* by libpsring, not by a comm */
-    struct bench_row_model model; /* whose gradients `bytes` are */
+    const char *nccl_algorithm;   /* from NCCL's own log, "ring/simple"; NULL: not known */
+    struct limits limits;         /* of the machine, if measured */
+    bool library;                 /* through libpsring instead of a comm */
+    struct bench_row_model model; /* the model whose gradients `bytes` counts */
     double theory_time_us;        /* cost_time_s without latency and reduction; NAN: not known */
 };
 
@@ -73,61 +73,61 @@ struct bench_row {
 double bench_row_algbw(const struct bench_row *row);
 
 /*
- * algbw x 2(W-1)/W: the rate at which a bandwidth-optimal algorithm would have used every link, to
- * be held against the link's own. Zero for one worker. Source: nccl-tests, doc/PERFORMANCE.md.
+ * algbw x 2(W-1)/W: the rate at which a bandwidth-optimal algorithm would have used every link.
+ * Compare it with the link's rate. Zero for one worker. Source: nccl-tests, doc/PERFORMANCE.md.
  */
 double bench_row_busbw(const struct bench_row *row);
 
 /*
- * The least time of any all-reduce among the workers alone over the median time, which is busbw
- * over the link's rate. Where workers share hosts, which have the links, the bound is that of as
- * many workers as there are hosts. Above 1 where it does not hold: with dedicated servers, whose
- * links come in addition, or where one host has several links. NAN if the link's rate is not known,
- * or nothing has to move. Compressed, the least time is that of the
- * compressed bytes: it says how well the link was used, algbw says what that was good for.
+ * The least time of any all-reduce among the workers alone, over the median time. This equals busbw
+ * over the link's rate. If workers share hosts, the links belong to the hosts, and the bound is
+ * that of as many workers as hosts. It can exceed 1 if dedicated servers add links, or if a
+ * host has several links. NAN if the link's rate is not known, or nothing has to move. With
+ * compression the least time is that of the compressed bytes: the efficiency describes the use of
+ * the link, and algbw the benefit for the float32 vector.
  */
 double bench_row_efficiency(const struct bench_row *row);
 
-/* Processor seconds of all ranks for a GB (1e9 bytes) of messages, bytes x iters: what
- * communication takes away from computing. NAN where nothing was sent. */
+/* Processor seconds of all ranks per GB (1e9 bytes) of messages (bytes x iters): the cost of
+ * communication to computation. NAN if nothing was sent. */
 double bench_row_cpu_s_per_gb(const struct bench_row *row);
 
-/* The share of the all-reduce's time that computing hid, 0 to 1; 0 without overlap. */
+/* The share of the all-reduce's time that computation hid, 0 to 1; 0 without overlap. */
 double bench_row_hidden(const struct bench_row *row);
 
-/* Whether the CPUs were too busy for the time to say something about the network, and why: "" (they
- * were not), "CPU-limited", or "busy with other work", which other processes did. */
+/* Whether the CPUs were too busy for the time to describe the network: "" (they were not),
+ * "CPU-limited", or "busy with other work" if other processes caused it. */
 const char *bench_row_cpu_verdict(const struct bench_row *row);
 
-/* Whether what was counted is what theory says, to the byte; true where bytes are not known. */
+/* Whether counted bytes equal theory to the byte; true if bytes are not known. */
 bool bench_row_bytes_agree(const struct bench_row *row);
 
-/* Rows go to the end of what `path` holds. Errors: logged. */
+/* Rows are appended to `path`. Errors: logged. */
 enum status bench_csv_open(struct csv **csv, const char *path);
 enum status bench_csv_write(struct csv *csv, const struct bench_row *row);
 
 /* An object with the CSV's columns as members; the caller deletes it. NULL: out of memory. */
 cJSON *bench_row_json(const struct bench_row *row);
 
-/* From a measurement to a row of results: what was measured, beside theory. */
+/* Making a row of results from a measurement. */
 
-/* What measurements are held against: bytes/s of a link, 0 where not known. */
+/* The references of a measurement: bytes/s of a link (0: not known), and the machine's limits. */
 struct bench_link {
     double nominal, probed;
     struct limits machine;
 };
 
-/* The row of what was measured as `plan` says. Sorts the measurement's times. Errors: logged. */
+/* Fills in the row of one measurement. Sorts the measurement's times. Errors: logged. */
 enum status bench_describe(struct bench_row *row, const struct config *config,
                            const struct bench_link *link, const struct bench_connection *connection,
                            const struct bench_plan *plan, struct bench_measurement *measured);
 
 /* The benchmark's results as a table for people, one line a size, like nccl-tests'. */
 
-/* What was run, from the first row, and the names of the columns; lines start with '#'. */
+/* Prints the settings, from the first row, and the names of the columns; lines start with '#'. */
 void bench_table_head(FILE *out, const struct bench_row *row);
 
-/* The first line of it alone: from here on it is another backend or transport. */
+/* Prints the first line of the head alone, before rows of another backend or transport. */
 void bench_table_run(FILE *out, const struct bench_row *row);
 
 void bench_table_line(FILE *out, const struct bench_row *row);
@@ -135,27 +135,27 @@ void bench_table_line(FILE *out, const struct bench_row *row);
 /* How a sweep went. */
 struct bench_verdict {
     size_t rows;        /* sizes measured */
-    size_t rows_known;  /* of them, those at which bytes are known */
-    size_t rows_differ; /* of them, those at which bytes counted are not what theory says */
+    size_t rows_known;  /* of them, with known bytes */
+    size_t rows_differ; /* of them, with counted bytes that differ from theory */
     uint64_t wrong;     /* elements, over all sizes */
 
-    double required;      /* efficiency of every row; 0: nothing is required */
-    size_t rows_required; /* rows that this was required of */
-    size_t rows_unknown;  /* of them, those whose efficiency is not known */
-    size_t rows_below;    /* of them, those whose efficiency is lower */
-    double lowest;        /* efficiency of these, and at which size */
+    double required;      /* efficiency that every row needs; 0: nothing is required */
+    size_t rows_required; /* rows with this requirement */
+    size_t rows_unknown;  /* of them, with unknown efficiency */
+    size_t rows_below;    /* of them, with lower efficiency */
+    double lowest;        /* lowest efficiency of these, and its size */
     uint64_t lowest_bytes;
 };
 
-/* Counts the row against a required efficiency; nothing where that is 0. */
+/* Counts the row against a required efficiency; does nothing if that is 0. */
 void bench_verdict_require(struct bench_verdict *verdict, double efficiency,
                            const struct bench_row *row);
 
 /* Logs why rows miss the required efficiency, if any do. */
 void bench_verdict_log_missed(const struct bench_verdict *verdict);
 
-/* STATUS_PROTOCOL where elements are wrong or bytes differ; else STATUS_MISSED where a row misses
- * the required efficiency. */
+/* STATUS_PROTOCOL if elements are wrong or bytes differ; else STATUS_MISSED if a row misses the
+ * required efficiency. */
 enum status bench_verdict_status(const struct bench_verdict *verdict);
 
 /* The last line of the table. */
