@@ -1,18 +1,18 @@
 /*
- * Counts what a training step asks of the emulated device, for psring_counted: launches, copies,
- * and of each launch
+ * Counts the work of the emulated device in a training step, for psring_counted: launches, copies,
+ * and for each launch the bytes and the floating-point operations.
  *
- *   bytes read, written   of the sectors of 32 bytes of device memory that it loads from, stores
- * to, each sector once: what must pass between memory and caches if these keep what a launch uses
- * again (a copy: its bytes, as read). Kernels are compiled as for ThreadSanitizer, so that the
- * compiler itself calls the functions below at every load and store; what stays in registers is not
- * seen, nor is local memory. A library's product counts each operand once. flops                 2
- * m n k of a library's product, 2 of each fmaf of a kernel. Not: sums of partial sums, comparisons,
- * optimizers, which wait for memory on a GPU.
+ * Bytes read, written: 32 bytes for each sector of device memory that the launch loads from or
+ * stores to, counted once a launch. This is the least traffic between memory and caches, reached if
+ * the caches keep what the launch uses again. A copy counts its bytes as read. Kernels are compiled
+ * as for ThreadSanitizer: the compiler inserts a call of the functions below at every load and
+ * store. Registers and local memory are not seen. A library's product counts each operand once.
  *
- * To the file that EMULATED_COUNTS names go lines "step,part,what,name,read,written,flops", the
- * part being the range (common/base/range.h) that was begun last. What is done outside of steps is
- * left out.
+ * flops: 2 m n k for a library's product, 2 for each fmaf of a kernel. Sums of partial sums,
+ * comparisons and optimizers are not counted, because on a GPU they wait for memory.
+ *
+ * The file that EMULATED_COUNTS names gets lines "step,part,what,name,read,written,flops". The part
+ * is the range (common/base/range.h) that began last. Work outside of steps is not counted.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ enum { SECTOR = 32, REGIONS_MAX = 256, DEPTH_MAX = 16 };
 
 /* -------- device memory ----------------------------------------------------------------------- */
 
-/* For each sector the last launch that read it and that wrote it. */
+/* For each sector: the last launch that read it, and the last launch that wrote it. */
 struct region {
     uintptr_t begin, end;
     uint32_t *read_by, *written_by;
@@ -34,7 +34,7 @@ struct region {
 static struct region regions[REGIONS_MAX], *recent = regions;
 static size_t region_count;
 
-static uint32_t launch; /* the number of the one that runs; 0: none */
+static uint32_t launch; /* number of the running launch; 0: none */
 static uint64_t launches, read_sectors, written_sectors;
 
 static void allocated(void *memory, size_t bytes)
@@ -87,7 +87,7 @@ static void touch(const void *memory, size_t bytes, bool writes)
     }
 }
 
-/* What compilers call where ThreadSanitizer's library would be. */
+/* The functions that the compiler calls instead of ThreadSanitizer's library. */
 void __tsan_init(void);
 void __tsan_init(void)
 {
@@ -115,7 +115,7 @@ void __tsan_func_exit(void)
     {                                                                                              \
         touch(memory, bytes, writes);                                                              \
     }
-TSAN_ACCESS(func_entry, 0, false) /* of code: in no region */
+TSAN_ACCESS(func_entry, 0, false) /* the address of code: in no region */
 TSAN_SIZE(1)
 TSAN_SIZE(2)
 TSAN_SIZE(4)
@@ -178,7 +178,7 @@ static const struct range_listener listener = {
     .at_step = at_step,
 };
 
-/* -------- what is asked for ------------------------------------------------------------------- */
+/* -------- launches and copies ----------------------------------------------------------------- */
 
 static char kernel[32];
 static struct emulation_cost cost;
@@ -191,7 +191,7 @@ static void say(const char *what, const char *name, double read, double written,
                 what, name, read, written, flops);
 }
 
-/* "lower" of "lower<N>". */
+/* Keeps "lower" of "lower<N>". */
 static void keep_name(const char *name)
 {
     size_t bytes = 0;

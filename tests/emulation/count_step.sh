@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# count_step.sh PSRING_COUNTED MAKE_DATASET [MODEL [BATCH]]: what a training step asks of the CUDA device, counted with
-# CUDA emulated on the host (count.c says what is counted), as a table by parts of the step. The counts depend on
-# shapes alone. From a build in build/:
+# count_step.sh PSRING_COUNTED MAKE_DATASET [MODEL [BATCH]]: count the work of the CUDA device in a training step, with
+# CUDA emulated on the host (count.c defines the counts). Prints a table by parts of the step. The counts depend only on
+# shapes. From a build in build/:
 #
 #   tests/emulation/count_step.sh build/tests/emulation/psring_counted build/tests/make_dataset
 set -euo pipefail
@@ -15,7 +15,7 @@ if ! EMULATED_COUNTS=$folder/counts "$psring" train --backend none --device cuda
     cat "$folder/log" >&2
     exit 1
 fi
-# The last step: the first one may do what is done once.
+# The last step is counted: the first one may contain work that is done only once.
 awk -F, '
     $1 != step {
         split("", launches); split("", read); split("", written); split("", flops); split("", seen)

@@ -1,6 +1,6 @@
-/* A stand-in for the functions of cuBLAS that psring calls, by CBLAS, column-major as cuBLAS is. A
- * library of its own, opened at run time as cuBLAS is; what it enqueues goes to the program's
- * emulated run-time. Where TF32 is allowed, matrices are rounded to it. */
+/* A stand-in for the functions of cuBLAS that psring calls. It uses CBLAS, column-major like
+ * cuBLAS. It is a separate library, opened at run time like cuBLAS, and enqueues its work with the
+ * program's emulated run-time. If TF32 is allowed, matrices are rounded to TF32. */
 #include <cblas.h>
 #include <cublas_v2.h>
 #include <vector>
@@ -9,14 +9,14 @@
 
 static char handle;
 
-/* Each operand once: what a product moves at least. */
+/* Each operand counts once: the least traffic of a product. */
 static struct emulation_cost cost_of(double m, double n, double k, double count)
 {
     return {2 * m * n * k * count, sizeof(float) * (m * k + k * n) * count,
             sizeof(float) * m * n * count};
 }
 
-/* Of the one handle that a process has. */
+/* The state of the process's only handle. */
 static bool tf32;
 static cudaStream_t stream;
 
@@ -25,7 +25,7 @@ static CBLAS_TRANSPOSE transposed(cublasOperation_t op)
     return op == CUBLAS_OP_T ? CblasTrans : CblasNoTrans;
 }
 
-/* A product's operand as the arithmetic sees it: `rows` x `columns` before it is transposed. */
+/* An operand of a product, rounded if TF32 is allowed: `rows` x `columns` before transposition. */
 struct operand {
     std::vector<float> copy;
     const float *values;

@@ -1,16 +1,22 @@
 /*
- * A stand-in for the functions of cuDNN that psring calls: true convolutions on the host, in double
- * precision and rounded at the end; with the inputs rounded to TF32 where the arithmetic asked for
- * would allow a GPU to do so. A library of its own, opened at run time as cuDNN is; what it
- * enqueues goes to the program's emulated run-time.
+ * A stand-in for the functions of cuDNN that psring calls. It computes true convolutions on the
+ * host in double precision and rounds the result once. If the requested arithmetic allows a GPU to
+ * use TF32, it rounds the inputs to TF32 first. It is a separate library, opened at run time like
+ * cuDNN, and enqueues its work with the program's emulated run-time.
  *
- * EMULATED_CUDNN has words, with blanks between, for what is to go wrong: "no-create"; "random" (no
- * algorithm is deterministic); "grows" (fewer images need more workspace); "tf32" (whatever was
- * asked for); "unwritten" (the last element of each result); "wrong-PASS" (the last image is left
- * out) and "fail-PASS", PASS being forward, data or filter; and "odd-N" (wrong-forward for batches
- * of N images alone). EMULATED_CUDNN_RANK: the only rank of Open MPI at which they count.
- * EMULATED_CUDNN_VERSION: its number, EMULATED_CUDNN_CUDA: the major CUDA that it is built for.
- * EMULATED_CUDNN_LOG: a file that gets a line for each pass that is asked for.
+ * EMULATED_CUDNN holds words, separated by blanks, that name faults. PASS is forward, data or
+ * filter:
+ *   no-create    the handle cannot be created
+ *   random       no algorithm is deterministic
+ *   grows        fewer images need more workspace
+ *   tf32         the arithmetic is TF32, whatever psring requests
+ *   unwritten    the last element of each result is not written
+ *   wrong-PASS   the pass omits the last image
+ *   fail-PASS    the pass fails
+ *   odd-N        wrong-forward, but only for batches of N images
+ * EMULATED_CUDNN_RANK: the faults apply only to this rank of Open MPI.
+ * EMULATED_CUDNN_VERSION: the version number. EMULATED_CUDNN_CUDA: the major CUDA of the build.
+ * EMULATED_CUDNN_LOG: a file that gets a line for each requested pass.
  */
 #include <cstdint>
 #include <cstdio>
@@ -38,7 +44,7 @@ struct cudnnConvolutionStruct {
     unsigned math;
 };
 
-/* Of the one handle that a process has. */
+/* The state of the process's only handle. */
 static char handle;
 static cudaStream_t stream;
 
@@ -67,8 +73,8 @@ static bool fits(const cudnnTensorStruct *x, const cudnnFilterStruct *w,
            y->w == x->w + more - w->w;
 }
 
-/* The first that suits comes last: before it what is not deterministic, what is for tensor cores,
- * what needs too much memory and what cannot be done. */
+/* The first suitable algorithm comes last. Those before it are not deterministic, need tensor cores
+ * or too much memory, or cannot be run. */
 enum { GOOD = 1, TOO_LARGE = 2, IMPOSSIBLE = 4 };
 
 static unsigned name_all(int wanted, int *named, struct dnn_algorithm *all)
@@ -100,7 +106,7 @@ static unsigned workspace_of(int images, unsigned algorithm, size_t *bytes)
 
 /* -------- a pass ------------------------------------------------------------------------------ */
 
-/* Copies of what lies on the device, as the arithmetic sees it. */
+/* Copies device memory, with the rounding of the arithmetic. */
 static std::vector<float> read(const void *from, size_t count, unsigned math)
 {
     std::vector<float> values((const float *)from, (const float *)from + count);
@@ -121,8 +127,9 @@ static size_t count_of(const cudnnFilterStruct &w)
     return (size_t)w.k * (size_t)w.c * (size_t)w.h * (size_t)w.w;
 }
 
-/* Calls `each` for every pixel of y of `images` images and tap of the window that lies in x: with
- * the places of the first channel in x and y, and in the first filter. */
+/* Calls `each` for every pixel of y of `images` images and every tap of the window that lies in x.
+ * The arguments are the offsets of the first channel in x and y, and the offset in the first
+ * filter. */
 template <typename Each>
 static void for_taps(const cudnnTensorStruct &x, const cudnnFilterStruct &w,
                      const cudnnTensorStruct &y, int pad, int images, Each each)
@@ -161,7 +168,7 @@ static void note(const char *pass, int images, unsigned algorithm, unsigned math
     fclose(file);
 }
 
-/* Whether the call is one that cuDNN takes; uses up the workspace, all of it. */
+/* Checks the call like cuDNN does, and overwrites the whole workspace. */
 static unsigned begin(const char *pass, const cudnnTensorStruct *x, const cudnnFilterStruct *w,
                       const cudnnConvolutionStruct *convolution, const cudnnTensorStruct *y,
                       unsigned algorithm, void *workspace, size_t bytes)

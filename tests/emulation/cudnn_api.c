@@ -1,6 +1,6 @@
 /*
- * Compares common/device/cuda/cudnn.h with cuDNN's own headers, where they are: it is compiled,
- * with all warnings as errors, and never run. In C an enumeration of cuDNN's is an unsigned int.
+ * Compares common/device/cuda/cudnn.h with cuDNN's own headers, if they are installed. The file is
+ * compiled with all warnings as errors, and never run. In C, cuDNN's enumerations are unsigned int.
  */
 #include <cudnn.h>
 
@@ -17,7 +17,7 @@ SAME(DNN_TENSOR_OP_MATH, CUDNN_TENSOR_OP_MATH);
 SAME(DNN_TENSOR_OP_MATH_ALLOW_CONVERSION, CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION);
 SAME(DNN_FMA_MATH, CUDNN_FMA_MATH);
 
-/* The names in cudnn.c stand at these numbers. */
+/* The names in cudnn.c are indexed by these numbers. */
 SAME(0, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM);
 SAME(1, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM);
 SAME(2, CUDNN_CONVOLUTION_FWD_ALGO_GEMM);
@@ -60,8 +60,8 @@ SAME_ALGORITHM(cudnnConvolutionFwdAlgoPerf_t);
 SAME_ALGORITHM(cudnnConvolutionBwdDataAlgoPerf_t);
 SAME_ALGORITHM(cudnnConvolutionBwdFilterAlgoPerf_t);
 
-/* The parameters of the three that fill in the struct above: by ours, with cuDNN's struct in its
- * place. */
+/* The parameters of the three functions that fill the struct above: psring's types, but with
+ * cuDNN's struct. */
 typedef unsigned choices_forward(dnn_handle, dnn_tensor, dnn_filter, dnn_convolution, dnn_tensor,
                                  int, int *, cudnnConvolutionFwdAlgoPerf_t *);
 typedef unsigned choices_data(dnn_handle, dnn_filter, dnn_tensor, dnn_convolution, dnn_tensor, int,
@@ -72,7 +72,7 @@ choices_forward *const psring_test_cudnn_forward = cudnnGetConvolutionForwardAlg
 choices_data *const psring_test_cudnn_data = cudnnGetConvolutionBackwardDataAlgorithm_v7;
 choices_filter *const psring_test_cudnn_filter = cudnnGetConvolutionBackwardFilterAlgorithm_v7;
 
-/* All others: a pointer of another type would be an error. */
+/* All other functions: a pointer of a different type would be an error. */
 const struct dnn_calls psring_test_cudnn_calls = {
     .get_version = cudnnGetVersion,
     .get_cudart_version = cudnnGetCudartVersion,

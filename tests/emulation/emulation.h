@@ -1,10 +1,10 @@
 /*
- * What a .cu file needs to be compiled as C++ for the host (included before it by the compiler): a
- * launch becomes two loops, over blocks and over the threads of each. Our kernels use neither
- * shared memory nor barriers, and their threads write to different places or count themselves in
- * (tree.h), so that this computes what a GPU computes. A GPU's threads come in any order: with
- * EMULATED_ORDER=backwards the last one is first. Arguments are copied at the launch, as CUDA does,
- * so that launches can be recorded.
+ * Compiles a .cu file as C++ for the host; the compiler includes this header before the file. A
+ * launch becomes two loops, over blocks and over the threads of each block. psring's kernels use
+ * neither shared memory nor barriers. Their threads write to different places, or count themselves
+ * in (tree.h). The loops therefore compute what a GPU computes. A GPU's threads run in any order:
+ * with EMULATED_ORDER=backwards the last one runs first. As with CUDA, a launch copies its
+ * arguments, so launches can be recorded.
  */
 #ifndef PSRING_TESTS_EMULATION_EMULATION_H
 #define PSRING_TESTS_EMULATION_EMULATION_H
@@ -25,11 +25,12 @@
 #define __device__
 #define __host__
 
-/* Does the work, or, while a stream is recorded, remembers it. `name`: a constant. */
+/* Does the work, or remembers it while a stream is recorded. `name`: a constant. */
 extern "C" void emulation_enqueue(const char *name, const struct emulation_cost &known,
                                   cudaStream_t stream, std::function<void()> work);
 
-/* NULL, or who decides when work is done (faults.cu). Libraries' stand-ins ask here, too. */
+/* NULL, or the function that decides when work is done (faults.cu). Stand-ins for libraries use it,
+ * too. */
 extern "C" void (*emulation_gate)(cudaStream_t stream, const std::function<void()> &work);
 
 static inline float emulation_fmaf(float a, float b, float c)
@@ -39,19 +40,19 @@ static inline float emulation_fmaf(float a, float b, float c)
 }
 #define fmaf(a, b, c) emulation_fmaf(a, b, c)
 
-/* As tensor cores see a float32: ten bits of mantissa. */
+/* Rounds a float32 like tensor cores do: ten bits of mantissa remain. */
 static inline float emulation_tf32(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    if (!isfinite(value)) /* and stays it: fresh memory is NaN */
+    if (!isfinite(value)) /* unchanged: fresh memory is NaN */
         return value;
     bits = (bits + 0xfff + ((bits >> 13) & 1)) & ~(uint32_t)0x1fff;
     memcpy(&value, &bits, sizeof bits);
     return value;
 }
 
-/* Threads follow each other: each sees what those before it have written. */
+/* Threads run one after the other: each sees all writes of those before it. */
 static inline void __threadfence(void)
 {
 }
@@ -68,7 +69,7 @@ struct emulation_index {
 };
 inline thread_local struct emulation_index blockIdx, threadIdx, blockDim, gridDim;
 
-/* Calls `thread` for each of all threads. */
+/* Calls `thread` once for every thread of every block. */
 void emulation_grid(unsigned blocks, unsigned threads, const std::function<void()> &thread);
 
 #define LAUNCH(kernel, count, stream, ...)                                                         \

@@ -11,18 +11,18 @@
 #include "tests/emulation/streams.h"
 #include "tests/emulation/watch.h"
 
-static std::mutex lock; /* guards all that follows */
+static std::mutex lock; /* guards everything below */
 
 /* -------- devices ----------------------------------------------------------------------------- */
 
-/* As with CUDA each thread has a current GPU of its own, the first one that the process sees until
- * the thread names another. */
+/* As in CUDA, each thread has a current GPU: the first one that the process sees, until the thread
+ * names another. */
 static thread_local int current_gpu;
-static std::atomic<int> taken_gpu{-1}; /* by the process: psring works on one only */
+static std::atomic<int> taken_gpu{-1}; /* the process's GPU: psring uses only one */
 
-/* CUDA lets a thread make streams, events and memory on a GPU that the process has not taken; a
- * launch for a stream of another GPU than the thread's fails (CUDA C++ Programming Guide,
- * Multi-Device System). Here both end the process: no test may pass by a friendly error path. */
+/* CUDA lets a thread create streams, events and memory on a GPU that the process has not taken. A
+ * launch fails if its stream is on a different GPU than the thread (CUDA C++ Programming Guide,
+ * Multi-Device System). Here both abort the process, so no error path can let a test pass. */
 static void must_be_on_taken_gpu(const char *what)
 {
     if (current_gpu == taken_gpu)
@@ -38,10 +38,10 @@ enum kind { ALLOC, CALL, KINDS };
 
 static struct {
     enum kind kind;
-    long at; /* which call of the kind; 0: none */
+    long at; /* number of the call of this kind; 0: none */
 } fault;
 static long calls[KINDS];
-static std::atomic<cudaError_t> dead{cudaSuccess}; /* of the whole device */
+static std::atomic<cudaError_t> dead{cudaSuccess}; /* the error of the whole device */
 
 static void read_fault(void)
 {
@@ -56,7 +56,7 @@ static void read_fault(void)
     read = true;
 }
 
-/* So that a test can tell a failure that psring does not mind from one that never came. */
+/* Lets a test distinguish a failure that psring tolerates from a failure that never happened. */
 static void tell_reached(void)
 {
     const char *path = getenv("EMULATED_REACHED");
@@ -65,7 +65,7 @@ static void tell_reached(void)
         fclose(file);
 }
 
-/* What this call, the next one of its kind, is to return in the place of what it does. */
+/* Counts a call of this kind and returns its failure, or cudaSuccess. */
 static cudaError_t failure_of(enum kind kind)
 {
     if (kind == ALLOC)
@@ -82,9 +82,9 @@ static cudaError_t failure_of(enum kind kind)
     return kind == CALL ? cudaErrorLaunchFailure : cudaErrorMemoryAllocation;
 }
 
-/* -------- what is left at the end ------------------------------------------------------------- */
+/* -------- leaks ------------------------------------------------------------------------------- */
 
-/* What it is, by address. Never destroyed: it is read when the process ends. */
+/* Names of the allocations, by address. Never destroyed: it is read when the process ends. */
 static auto &held = *new std::map<const void *, const char *>;
 
 static void hold(const void *address, const char *what)
@@ -97,7 +97,7 @@ static void release(const void *address)
 {
     std::lock_guard<std::mutex> guard(lock);
     if (address && held.erase(address) != 1)
-        abort(); /* what was never there, or freed twice */
+        abort(); /* never allocated, or freed twice */
 }
 
 __attribute__((destructor)) static void tell_what_is_left(void)
@@ -111,11 +111,11 @@ __attribute__((destructor)) static void tell_what_is_left(void)
         fclose(file);
 }
 
-/* -------- events, and what is recorded -------------------------------------------------------- */
+/* -------- events and recording ---------------------------------------------------------------- */
 
 struct event {
     struct place place;
-    int queries = 0; /* that do not find it finished */
+    int queries = 0; /* this many queries still find it unfinished */
 };
 
 static struct event *event_of(cudaEvent_t handle)
@@ -129,10 +129,10 @@ static bool too_early(int *queries)
     return *queries > 0 && (*queries)-- > 0;
 }
 
-/* Between cudaStreamBeginCapture and End: nothing is done, nor put off. */
+/* Between cudaStreamBeginCapture and cudaStreamEndCapture work is neither done nor delayed here. */
 static std::atomic<bool> recording;
 
-/* Does it, or puts it off; while a stream is recorded the run-time itself sees to it. */
+/* Does the work or delays it. While a stream is recorded, the run-time records it. */
 static void ask(cudaStream_t stream, const std::function<void()> &work)
 {
     if (recording)
@@ -167,14 +167,14 @@ cudaError_t __wrap_cudaSetDevice(int index)
     return error;
 }
 
-/* What a launch asks for last. */
+/* A launch calls this last. */
 cudaError_t __wrap_cudaGetLastError(void)
 {
     std::lock_guard<std::mutex> guard(lock);
     return dead;
 }
 
-/* Kernels of a device that has failed do nothing. */
+/* After a failure the device's kernels do nothing. */
 static void gate(cudaStream_t stream, const std::function<void()> &work)
 {
     must_be_on_taken_gpu("a launch");
@@ -189,7 +189,7 @@ __attribute__((constructor)) static void set_gate(void)
 
 /* -------- memory -------- */
 
-/* Freeing waits for the device. */
+/* Freeing memory waits for the device. */
 static void finish_all(void)
 {
     if (streams_late() > 0)
@@ -284,7 +284,7 @@ cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t handle)
     if (error == cudaSuccess && recording)
         return __real_cudaStreamSynchronize(handle);
     streams_reach(streams_here(handle));
-    if (error == cudaSuccess) /* copies from pageable memory */
+    if (error == cudaSuccess) /* does delayed copies from pageable memory */
         streams_run([=] { __real_cudaStreamSynchronize(handle); });
     return error;
 }
@@ -365,7 +365,7 @@ cudaError_t __real_cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCapture
 cudaError_t __wrap_cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode)
 {
     cudaError_t error = failure_of(CALL);
-    finish_all(); /* what was put off is no part of what is recorded */
+    finish_all(); /* delayed work does not belong to the recording */
     if (error == cudaSuccess)
         error = __real_cudaStreamBeginCapture(stream, mode);
     recording = error == cudaSuccess;
@@ -395,7 +395,7 @@ cudaError_t __wrap_cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGrap
 cudaError_t __real_cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t __wrap_cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
-    finish_all(); /* CUDA frees it once it has run */
+    finish_all(); /* CUDA frees it after it has run */
     release(exec);
     return __real_cudaGraphExecDestroy(exec);
 }

@@ -1,4 +1,4 @@
-/* An MPI library that says that it reads and writes GPUs' memory (linked with --wrap). */
+/* An MPI library that claims to read and write GPU memory (linked with --wrap). */
 int __wrap_MPIX_Query_cuda_support(void);
 int __wrap_MPIX_Query_cuda_support(void)
 {

@@ -1,25 +1,23 @@
 /*
- * A stand-in for the parts of NCCL that psring calls, for the emulated device, whose memory is the
- * host's. Ranks meet and sum over sockets of their own (nccl_peers.h). Each communicator has a
- * thread, its kernels: calls return at once, and the stream that they were given is busy until the
- * sum is there, or, where a peer is gone, until an abort. As with NCCL, a communicator that does
- * not block reports "in progress" after the end of a group, and only when that is over are the
- * calls of the group on their stream.
+ * A stand-in for the parts of NCCL that psring calls. It works on the emulated device, whose memory
+ * is the host's. Ranks meet and sum over separate sockets (nccl_peers.h). Each communicator has a
+ * thread, which plays its kernels. Calls return at once. Their stream is busy until the sum is
+ * there or, if a peer has gone, until an abort. As with NCCL, a non-blocking communicator reports
+ * "in progress" after the end of a group. The group's calls are on their stream only after that.
  *
- * Ranks that put another number of calls into a group are a conflict: NCCL may order the calls of
- * a group as it likes. So is memory that only some have registered.
+ * Different numbers of calls in a group are a conflict between ranks: NCCL may order the calls of a
+ * group freely. Memory that only some ranks have registered is a conflict, too.
  *
- * Rank 0 writes to the file that NCCL_DEBUG_FILE names, a line for every all-reduce. By
- * environment:
+ * Rank 0 writes a line for every all-reduce to the file that NCCL_DEBUG_FILE names. Environment:
  *
- * EMULATED_NCCL_FAULT=KIND:RANK:CALL   what happens on that rank, at its CALL-th all-reduce from 0
- *     join       it never joins the others          (at once, whatever CALL is)
+ * EMULATED_NCCL_FAULT=KIND:RANK:CALL   the fault of that rank, at its all-reduce CALL (from 0)
+ *     join       the rank never joins the others    (at once; CALL is ignored)
  *     register   ncclCommRegister fails             (likewise)
  *     refuse     ncclAllReduce returns an error
  *     error      an error that is reported later
- *     stall      its kernel does not come to an end
+ *     stall      the rank's kernel does not end
  *     die        the process ends in the middle of the sum
- * EMULATED_NCCL_CHOICE=WORD            by which algorithm it goes, whatever NCCL_ALGO says
+ * EMULATED_NCCL_CHOICE=WORD            the algorithm that is used, whatever NCCL_ALGO requests
  * EMULATED_NCCL_REPORT=FILE            FILE.RANK gets a line when a communicator ends
  */
 #include <ctype.h>
@@ -40,37 +38,37 @@ enum { GROUP_CALLS = 64, GROUPS = 256, RANGES = 8, POLLS = 2, NAME_BYTES = 64 };
 struct call {
     float *data;
     size_t count;
-    float scale; /* of what is added; 1: none */
+    float scale; /* multiplies each summand; 1: none */
     bool registered;
 };
 
-/* From ncclGroupStart to ncclGroupEnd. */
+/* The calls from ncclGroupStart to ncclGroupEnd. */
 struct group {
     struct call calls[GROUP_CALLS];
     int count;
     cudaStream_t stream;
-    uint64_t work; /* of the stream; 0: not on it yet */
+    uint64_t work; /* its number on the stream; 0: not there yet */
 };
 
 struct range {
     const char *from, *to; /* NULL: free */
 };
 
-/* ncclComm_t points to it. */
+/* The object of ncclComm_t. */
 struct ncclComm {
     char name[NAME_BYTES];
-    char gpu[32]; /* of the thread that asked for it */
+    char gpu[32]; /* of the thread that created the communicator */
     struct peers peers;
     struct range ranges[RANGES]; /* registered */
-    float scale;                 /* of the one operation that there is beside the sum */
+    float scale;                 /* of the only operation besides the sum */
     FILE *log;
 
     pthread_t thread;
-    pthread_mutex_t lock; /* guards all that follows */
+    pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t changed;
     ncclResult_t state;
-    int polls;         /* of the state until the last group is on its stream */
-    struct group *all; /* (GROUPS), in turn */
+    int polls;         /* remaining polls before the last group is on its stream */
+    struct group *all; /* (GROUPS), a ring */
     uint64_t given, launched, done;
     bool ending;
 
@@ -80,13 +78,13 @@ struct ncclComm {
 
 static _Thread_local struct {
     int depth;
-    ncclComm_t comm; /* of all calls so far */
+    ncclComm_t comm; /* the communicator of all calls so far */
     struct group group;
 } open_group;
 
 /* -------- faults ------------------------------------------------------------------------------ */
 
-/* Whether the fault KIND is asked for on this rank; *call: at which all-reduce. */
+/* Returns whether this rank has the fault KIND. *call: the all-reduce of the fault. */
 static bool has_fault(const struct ncclComm *comm, const char *kind, int *call)
 {
     const char *text = getenv("EMULATED_NCCL_FAULT");
@@ -125,7 +123,7 @@ static ncclResult_t from_peers(enum peers_result result)
                                       : ncclRemoteError;
 }
 
-/* "Ring" as "RING"; what NCCL would take where nobody says. */
+/* Writes "Ring" as "RING". Without a request, these are NCCL's choices. */
 static void choose(char algorithm[NAME_BYTES], char protocol[NAME_BYTES], size_t bytes)
 {
     const char *forced = getenv("EMULATED_NCCL_CHOICE"), *asked = getenv("NCCL_ALGO");
@@ -164,7 +162,7 @@ static void wait_for_stop(struct ncclComm *comm)
         usleep(2000);
 }
 
-/* The same on all ranks, or it is a conflict. */
+/* Must be equal on all ranks, otherwise the call is a conflict. */
 static int mark_of(const struct call *call, int calls_in_group)
 {
     return 2 * calls_in_group + call->registered;
@@ -186,7 +184,7 @@ static ncclResult_t do_call(struct ncclComm *comm, const struct call *call, int 
         peers_sum(&comm->peers, call->data, call->count, mark_of(call, calls_in_group)));
 }
 
-/* A kernel that fails is reported, and goes on waiting, as NCCL's do. */
+/* Reports a failed kernel, which then waits for an abort, like NCCL's kernels. */
 static void do_group(struct ncclComm *comm, const struct group *group, int first)
 {
     for (int i = 0; i < group->count; i++) {
@@ -222,7 +220,7 @@ static void *run(void *argument)
         emulation_stream_begin(group->stream, group->work);
         do_group(comm, group, number);
         number += group->count;
-        pthread_mutex_lock(&comm->lock); /* before: who sees the stream done may deregister */
+        pthread_mutex_lock(&comm->lock); /* first: after "done" the caller may deregister */
         emulation_stream_done(group->stream, group->work);
         comm->done++;
         pthread_cond_broadcast(&comm->changed);
@@ -276,7 +274,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks, ncclUniqueId id,
     emulation_gpu(comm->gpu, sizeof comm->gpu);
     comm->scale = 1;
     if (rank == 0 && path && about && strstr(about, "TUNING"))
-        comm->log = fopen(path, "r+"); /* not "w": a further communicator writes on */
+        comm->log = fopen(path, "r+"); /* not "w": a further communicator appends */
     if (comm->log)
         fseek(comm->log, 0, SEEK_END);
     pthread_mutex_init(&comm->lock, NULL);
@@ -288,7 +286,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks, ncclUniqueId id,
     return ncclInProgress;
 }
 
-/* Puts what the last group asked for on its stream. Locked. */
+/* Puts the calls of the last group on their stream. Locked. */
 static void launch(struct ncclComm *comm)
 {
     while (comm->launched < comm->given) {
@@ -312,7 +310,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
         if (--comm->polls == 0)
             launch(comm);
     } else if (comm->state == ncclSuccess && comm->ending && comm->done < comm->launched) {
-        *state = ncclInProgress; /* of ncclCommFinalize */
+        *state = ncclInProgress; /* during ncclCommFinalize */
     }
     pthread_mutex_unlock(&comm->lock);
     return ncclSuccess;
@@ -331,7 +329,7 @@ static void end(struct ncclComm *comm)
     snprintf(name, sizeof name, "%s.%d", path ? path : "", comm->peers.rank);
     FILE *report = path ? fopen(name, "a") : NULL;
     if (report) {
-        int left = 0; /* registered still */
+        int left = 0; /* still registered */
         for (int i = 0; i < RANGES; i++)
             left += comm->ranges[i].from != NULL;
         fprintf(report, "groups %d calls %d registered %d left %d\n", comm->groups, comm->calls,
@@ -361,7 +359,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     return ncclSuccess;
 }
 
-/* Kernels that wait for peers end. */
+/* Ends kernels that wait for peers. */
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     comm->peers.stop = true;
@@ -405,7 +403,7 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void *memory, size_t bytes,
     int call;
     struct range range = {memory, (const char *)memory + bytes};
     if (!getenv("NCCL_LEGACY_CUDA_REGISTER"))
-        abort(); /* NCCL would never use memory of cudaMalloc's */
+        abort(); /* NCCL would not use memory of cudaMalloc */
     if (has_fault(comm, "register", &call))
         return ncclSystemError;
     comm->registered++;
@@ -417,7 +415,7 @@ ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
     void *same;
     pthread_mutex_lock(&comm->lock);
     if (comm->done < comm->given)
-        abort(); /* sums are on their way in it */
+        abort(); /* sums are under way in this memory */
     pthread_mutex_unlock(&comm->lock);
     return change_range(comm, *(struct range *)handle, (struct range){0}, &same);
 }
@@ -432,7 +430,7 @@ static bool is_registered(const struct ncclComm *comm, const float *data, size_t
     return false;
 }
 
-/* NCCL's header has them without a prototype. */
+/* NCCL's header declares these without a prototype. */
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 
@@ -449,7 +447,7 @@ ncclResult_t ncclGroupEnd(void)
         return ncclSuccess;
     pthread_mutex_lock(&comm->lock);
     if (comm->given - comm->done == GROUPS)
-        abort(); /* more at once than this stand-in has room for */
+        abort(); /* more groups at once than this stand-in can hold */
     comm->all[comm->given++ % GROUPS] = open_group.group;
     comm->polls = POLLS;
     comm->groups++;

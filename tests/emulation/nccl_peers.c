@@ -16,7 +16,7 @@ enum { TICK_MS = 5, PLACE_BYTES = 160 };
 
 /* -------- meeting ----------------------------------------------------------------------------- */
 
-/* Linux's abstract names: they go with the process. */
+/* An abstract socket name of Linux: it disappears with the process. */
 static socklen_t address_of(struct sockaddr_un *address, const char *name, int rank)
 {
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -57,9 +57,10 @@ static enum peers_result accept_previous(struct peers *peers)
     return PEERS_STOPPED;
 }
 
-/* -------- talking ----------------------------------------------------------------------------- */
+/* -------- exchange ---------------------------------------------------------------------------- */
 
-/* To the next rank and from the previous one, at once: whoever sent first might wait for ever. */
+/* Sends to the next rank and receives from the previous one at the same time. If every rank sent
+ * first, all might wait for ever. */
 static enum peers_result exchange(struct peers *peers, const void *to, size_t to_bytes, void *from,
                                   size_t from_bytes)
 {
@@ -92,7 +93,7 @@ static enum peers_result exchange(struct peers *peers, const void *to, size_t to
     return PEERS_OK;
 }
 
-/* Every rank's place comes by once. */
+/* The place of every rank passes by once. */
 static enum peers_result compare_places(struct peers *peers, const char *place)
 {
     char mine[PLACE_BYTES] = "", passing[PLACE_BYTES], came[PLACE_BYTES];
@@ -145,7 +146,8 @@ static size_t length_of(size_t count, int chunk, int size)
     return first_of(count, chunk + 1, size) - first_of(count, chunk, size);
 }
 
-/* Step s of 2(W-1): chunk (rank - s) goes on. In the first half what comes is added, then kept. */
+/* Step s of 2(W-1) sends chunk (rank - s). In the first half the received chunk is added, then it
+ * replaces. */
 static enum peers_result ring_step(struct peers *peers, float *data, size_t count, int s,
                                    float *room)
 {

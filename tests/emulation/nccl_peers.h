@@ -1,7 +1,7 @@
 /*
- * The ranks of a communicator of the stand-in for NCCL (nccl.c): processes of one machine that sum
+ * The ranks of a communicator of NCCL's stand-in (nccl.c): processes of one machine that sum
  * vectors over a ring of local sockets, as NCCL's kernels do over NVLink. Shares no code with
- * ring/. One thread uses a struct peers; only `stop` may be set by others: then every call ends
+ * ring/. One thread uses a struct peers. Other threads may set only `stop`: then every call ends
  * within a few ms.
  */
 #ifndef PSRING_TESTS_EMULATION_NCCL_PEERS_H
@@ -15,7 +15,7 @@ enum peers_result {
     PEERS_OK,
     PEERS_STOPPED,  /* `stop` was set */
     PEERS_GONE,     /* a neighbour has closed its connection */
-    PEERS_CONFLICT, /* what the ranks asked for does not go together */
+    PEERS_CONFLICT, /* the ranks' requests do not match */
 };
 
 struct peers {
@@ -26,15 +26,15 @@ struct peers {
     void *context;
 };
 
-/* Meets the others under `name`, the same for all ranks. `place` says which GPU of which host this
- * rank has: two ranks with one place are a conflict. */
+/* Meets the other ranks under `name`, the same for all ranks. `place` names this rank's GPU and
+ * host: two ranks with one place are a conflict. */
 enum peers_result peers_join(struct peers *peers, const char *name, const char *place);
 
-/* data (count) becomes the sum over all ranks, with the same bits on each. `mark` must be the same
- * on all ranks, as `count` must. */
+/* data (count) becomes the sum over all ranks, with the same bits on each. `count` and `mark` must
+ * be the same on all ranks. */
 enum peers_result peers_sum(struct peers *peers, float *data, size_t count, int mark);
 
-/* Closes connections. */
+/* Closes the connections. */
 void peers_leave(struct peers *peers);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * A stand-in for NVIDIA's management library: two GPUs, of which the second is the emulated one of
- * runtime.cu. NVML_STANDIN says what fails: "init", "gpu", "memory", "utilization", or nothing.
- * To the main thread it is busy the more the longer it is asked, so that each row can be told from
- * the others; to another one by turns 85 and 5 percent.
+ * A stand-in for NVIDIA's management library with two GPUs. The second one is the emulated GPU of
+ * runtime.cu. NVML_STANDIN names what fails: "init", "gpu", "memory", "utilization", or nothing.
+ * For the main thread the GPU's utilization rises with each query, so that a test can distinguish
+ * the rows. For any other thread it alternates between 85 and 5 percent.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * A stand-in for a profiler: NVTX opens the library that NVTX_INJECTION64_PATH names and calls its
- * InitializeInjectionNvtx2. A line for every call, "THREAD push|pop|open|close [ID] [NAME]", goes
- * to the file NVTX_LOG.PID of each process.
+ * InitializeInjectionNvtx2. Every call appends a line "THREAD push|pop|open|close [ID] [NAME]" to
+ * the file NVTX_LOG.PID of its process.
  */
 #include <fcntl.h>
 #include <nvtx3/nvToolsExt.h>
@@ -13,7 +13,7 @@
 static int log_file = -1;
 static atomic_ullong ranges;
 
-/* One write a line, so that lines of several threads stay whole and in their order. */
+/* One write for each line, so that lines of several threads stay whole and in order. */
 static void say(const char *what, unsigned long long id, const char *name)
 {
     char line[256];

@@ -1,11 +1,12 @@
 /*
- * A stand-in for the parts of CUDA's run-time that psring calls, on the host: device memory is the
- * host's, work is done within the call, and a stream that is recorded keeps its work for the graph.
- * So the CUDA device can be tested, in all but what is the GPU's own, where there is none. An
- * upload from host memory while a stream is recorded fails: a recorded step would repeat it.
+ * A stand-in for the parts of CUDA's run-time that psring calls, on the host. Device memory is the
+ * host's, and work is done within the call. A recorded stream keeps its work for the graph. With it
+ * the CUDA device is tested without a GPU, except for the GPU itself. An upload from host memory
+ * while a stream is recorded fails: a recorded step would repeat the same data.
  *
- * EMULATED_GPUS has the PCI bus ids of the GPUs that a process sees, with commas between them; an
- * "error" stands for a system that is not ready. EMULATED_LOG.RANK is told which one it takes.
+ * EMULATED_GPUS lists the PCI bus ids of the GPUs that a process sees, separated by commas. An
+ * "error" means a system that is not ready. EMULATED_LOG.RANK gets the id of the GPU that the rank
+ * takes.
  */
 #include <cstdint>
 #include <cstdio>
@@ -18,15 +19,15 @@
 
 #include "tests/emulation/emulation.h"
 
-/* cudaGraph_t and cudaGraphExec_t point to one. */
+/* The object of cudaGraph_t and cudaGraphExec_t. */
 struct recording {
     std::vector<std::function<void()>> work;
 };
 
-static struct recording *recorded; /* what is being recorded; one stream at a time */
+static struct recording *recorded; /* the current recording; one stream at a time */
 
-/* A copy from pageable memory may read its source long after the call: here when the stream goes on
- * or is waited for. Used by the device's thread. */
+/* A copy from pageable memory may read its source long after the call. Here the copy happens when
+ * the stream gets more work or a thread waits for it. Used by the device's thread. */
 static std::vector<std::function<void()>> late;
 static std::map<const char *, size_t> pinned; /* bytes, by address */
 
@@ -96,7 +97,7 @@ void emulation_grid(unsigned blocks, unsigned threads, const std::function<void(
     }
 }
 
-/* One unless told otherwise, which is known to nvml.c beside another one. */
+/* By default one GPU, the second of the two in nvml.c. */
 static const std::vector<std::string> &gpus(void)
 {
     static const std::vector<std::string> all = [] {
@@ -110,7 +111,7 @@ static const std::vector<std::string> &gpus(void)
     return all;
 }
 
-/* Any pointer that is not NULL stands for a stream, an event. */
+/* Any pointer that is not NULL represents a stream or an event. */
 static char handle;
 
 extern "C" {
@@ -189,7 +190,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     *memory = bytes > SIZE_MAX - 256 ? NULL : aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (!*memory)
         return cudaErrorMemoryAllocation;
-    memset(*memory, 0xff, bytes < 1 << 26 ? bytes : 1 << 26); /* NaN: nobody counts on zeros */
+    memset(*memory, 0xff, bytes < 1 << 26 ? bytes : 1 << 26); /* NaN: no code may rely on zeros */
     if (emulation_watcher)
         emulation_watcher->allocated(*memory, bytes);
     return cudaSuccess;
@@ -304,7 +305,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *graph)
     struct recording *whole = recorded;
     recorded = NULL;
     *graph = NULL;
-    if (getenv("EMULATED_CAPTURE_FAILS")) { /* for tests: as if something could not be recorded */
+    if (getenv("EMULATED_CAPTURE_FAILS")) { /* for tests: a recording fails */
         delete whole;
         return cudaErrorStreamCaptureInvalidated;
     }

@@ -6,10 +6,10 @@
 
 #include "tests/emulation/faults.h"
 
-/* Guards all that follows but `running`. */
+/* Guards everything below except `running`. */
 static std::mutex lock;
-static std::condition_variable moved; /* some stream has come further */
-static std::mutex running;            /* by one thread at a time: the run-time is not for more */
+static std::condition_variable moved; /* a stream has made progress */
+static std::mutex running;            /* one thread at a time: the run-time is not thread-safe */
 static auto &streams = *new std::map<cudaStream_t, std::shared_ptr<stream>>;
 
 int streams_late(void)
@@ -31,7 +31,7 @@ static std::shared_ptr<stream> find(cudaStream_t handle)
 {
     auto found = streams.find(handle);
     if (found == streams.end())
-        abort(); /* no stream, or one that was destroyed */
+        abort(); /* not a stream, or a destroyed one */
     return found->second;
 }
 
@@ -63,7 +63,7 @@ static void wait_given(const std::shared_ptr<stream> &of, uint64_t given)
     moved.wait(guard, [&] { return of->done >= given; });
 }
 
-/* Does items of the stream, and what they wait for, until so many are finished. */
+/* Does the stream's items, and the work before them, until `items` of them are finished. */
 static void finish(const std::shared_ptr<stream> &of, uint64_t items)
 {
     std::unique_lock<std::mutex> guard(lock);
@@ -108,7 +108,7 @@ void streams_follow(cudaStream_t handle, const struct place &place)
     if (streams_late() > 0)
         put_off(handle, nullptr, place);
     else
-        streams_reach(place); /* items are done within the call: so the caller waits */
+        streams_reach(place); /* items are done within the call, so the caller waits */
 }
 
 /* -------- places ------------------------------------------------------------------------------ */
@@ -120,7 +120,7 @@ struct place streams_here(cudaStream_t handle)
     return {of, of->asked, of->given};
 }
 
-/* The items of a place, and those before the other thread's work that it is behind. */
+/* The number of items before the place, including those before the other thread's work. */
 static uint64_t items_of(const struct place &place)
 {
     std::lock_guard<std::mutex> guard(lock);
@@ -135,7 +135,7 @@ void streams_reach(const struct place &place)
     wait_given(place.of, place.given);
 }
 
-/* Items behind work of the other thread's wait for that; without such they can be done here. */
+/* An item waits for the other thread's work before it. Other items can be done here. */
 bool streams_try(const struct place &place)
 {
     if (!place.of)
@@ -163,7 +163,7 @@ void streams_reach_all(void)
         streams_reach(each);
 }
 
-/* -------- the other thread's ------------------------------------------------------------------ */
+/* -------- work of another thread -------------------------------------------------------------- */
 
 extern "C" {
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_configure.sh CMAKE VARIABLE...: configures with a CUDA toolkit that CMake describes as it does from 3.31 on:
-# several folders of headers, and a folder of libraries in which cuBLAS and NCCL are not.
+# test_configure.sh CMAKE VARIABLE...: configures with a CUDA toolkit as CMake describes it from 3.31 on. The toolkit has
+# several folders of headers, and a folder of libraries without cuBLAS and NCCL.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
@@ -13,12 +13,12 @@ set(CUDAToolkit_INCLUDE_DIRS \${first} \${first}/cccl)
 set(CUDAToolkit_LIBRARY_DIR $folder/empty)
 END
 
-# found NAME: CMake's variable names a file that exists.
+# found NAME: check that CMake's variable names an existing file.
 found()
 {
     local path
     path=$(sed -n "s/^$1:FILEPATH=//p" "$folder/build/CMakeCache.txt")
-    [[ -f $path ]] || fail "$1 is '$path', which is no file"
+    [[ -f $path ]] || fail "$1 is '$path', which is not a file"
     echo "$1: $path"
 }
 
@@ -29,9 +29,9 @@ for name in "${@:2}"; do
     found "$name"
 done
 
-# --- the libraries of a Python wheel, where the toolkit has none of them ------------------------------------
+# --- libraries of Python wheels, if the toolkit has none of them --------------------------------------------
 
-# wheel PACKAGE FILE...: files of the folder of that package, as pip lays it.
+# wheel PACKAGE FILE...: create the files in the package's folder, in pip's layout.
 wheel()
 {
     local package=$folder/site/nvidia/$1 file
@@ -42,11 +42,11 @@ wheel()
     done
 }
 
-in_wheels() # NAME: CMake's variable names a file or folder of a wheel.
+in_wheels() # NAME: check that CMake's variable names a file or folder of a wheel
 {
     local path
     path=$(sed -nE "s/^$1:(FILE)?PATH=//p" "$folder/build/CMakeCache.txt")
-    [[ $path == "$folder/site/nvidia/"* && -e $path ]] || fail "$1 is '$path', which is in no wheel:"
+    [[ $path == "$folder/site/nvidia/"* && -e $path ]] || fail "$1 is '$path', which is not in a wheel:"
     echo "$1: ${path#"$folder/site/"}"
 }
 
@@ -56,7 +56,7 @@ set(CUDAToolkit_BIN_DIR $folder/empty/bin)
 END
 major=$(sed -n 's/^PSRING_CUBLAS_LIBRARY:.*\.so\.\([0-9]*\)$/\1/p' "$folder/build/CMakeCache.txt")
 [[ $major ]] || major=13
-# One wheel for all libraries, and one for each.
+# One wheel with all libraries, then one wheel for each library.
 for layout in together apart; do
     rm -rf "$folder/site" "$folder/build"
     if [[ $layout == together ]]; then

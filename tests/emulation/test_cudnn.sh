@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_cudnn.sh CUDNN_FOLDER: whose convolutions a run computes with, by a stand-in for
-# cuDNN (cudnn.cu) in CUDNN_FOLDER that is there or not, is right, is wrong, or fails.
+# test_cudnn.sh CUDNN_FOLDER: which convolutions a run uses. The stand-in for cuDNN (cudnn.cu) in CUDNN_FOLDER is
+# absent, correct, wrong, or fails.
 set -euo pipefail
 test_images=200
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
@@ -12,8 +12,8 @@ without=$LD_LIBRARY_PATH
 with=$cudnn${without:+:$without}
 options=(--backend none --device cuda --model lenet --batch 8 --steps 5)
 
-# Of the last run. convolves WHAT EXPECTED: it said so; says WHAT WORDS: it said that once; silent WHAT: it did not
-# complain.
+# Checks of the last run's output. convolves WHAT EXPECTED: it names these convolutions. says WHAT WORDS: it prints
+# the words once. silent WHAT: it contains no complaint.
 convolves()
 {
     grep -qx "convolutions: $2" "$folder/log" || fail "$1: no 'convolutions: $2' in:"
@@ -22,7 +22,7 @@ convolves()
 
 says()
 {
-    (($(grep -c -e "$2" "$folder/log") == 1)) || fail "$1: not once '$2' in:"
+    (($(grep -c -e "$2" "$folder/log") == 1)) || fail "$1: expected '$2' once in:"
 }
 
 silent()
@@ -30,12 +30,12 @@ silent()
     ! grep -e 'psring.*--conv' "$folder/log" || fail "$1: complains:"
 }
 
-same() # WHAT EXPECTED: the weights of the last run
+same() # WHAT EXPECTED: check the weights of the last run
 {
     [[ $weights == "$2" ]] || fail "$1: weights '$weights', expected '$2':"
 }
 
-# refused WHAT WORDS OPTION...: an error that says so once, and what to do.
+# refused WHAT WORDS OPTION...: the run ends with one error, which contains the words and a remedy.
 refused()
 {
     local what=$1 words=$2
@@ -46,12 +46,12 @@ refused()
     echo "$what: refused"
 }
 
-column() # NAME: in the last row of train.csv
+column() # NAME: print its value in the last row of train.csv
 {
     awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } END { print $at }' "$folder/train.csv"
 }
 
-# --- there is none -----------------------------------------------------------------------------------
+# --- no cuDNN ----------------------------------------------------------------------------------------
 
 train 0 --conv own "${options[@]}"
 own=$weights
@@ -64,17 +64,17 @@ same "no cuDNN" "$own"
 [[ $(column convolutions) == own ]] || fail "no cuDNN: the row says '$(column convolutions)'"
 refused "no cuDNN" 'conv cudnn: no cuDNN can be used: neither' --conv cudnn
 "$psring" info >"$folder/log" 2>&1
-grep -q 'cudnn  *not used: neither libemulated_cudnn.so.9 nor ' "$folder/log" || fail "info says nothing of it:"
-[[ ! -e $calls ]] || fail "it was called: $(head -1 "$calls")"
+grep -q 'cudnn  *not used: neither libemulated_cudnn.so.9 nor ' "$folder/log" || fail "info does not report the missing cuDNN:"
+[[ ! -e $calls ]] || fail "cuDNN was called: $(head -1 "$calls")"
 
-# --- there is one ------------------------------------------------------------------------------------
+# --- a correct cuDNN ---------------------------------------------------------------------------------
 
 LD_LIBRARY_PATH=$with
 "$psring" info >"$folder/log" 2>&1
 grep -q "cudnn  *9.19.0, built with CUDA [0-9.]*: $cudnn/libemulated_cudnn.so.9" "$folder/log" ||
-    fail "info does not say where it is:"
+    fail "info does not report the library's path:"
 
-# Both shapes are compared, with a number, and taken: what is deterministic and in FMA (3) arithmetic alone.
+# Both shapes are compared and used, and the difference is printed. Only the deterministic FMA algorithm (math 3) runs.
 rm -f "$folder/train.csv"
 train 0 --metrics "$folder/train.csv" --cuda-graph off "${options[@]}"
 convolves "auto" 'cudnn 9.19.0'
@@ -91,12 +91,12 @@ for pass in forward data filter; do
     grep -q "^$pass images 8 " "$calls" || fail "auto: no $pass of training"
 done
 taken=$weights
-# In all of the five steps, after the comparison: nobody wants the gradient by the first one's images.
+# Training uses cuDNN in all five steps, after the comparison. The first layer's gradient by its input is not needed.
 compared=6 step=5 # passes of two shapes
 plain=$(grep -c 'images 8 ' "$calls")
 ((plain == compared + 5 * step)) || fail "auto: $plain passes of batches of 8, expected $compared to compare and $step in each of 5 steps"
 
-# As options, recorded, and twice: to the same bits. A graph repeats what was asked for twice.
+# With --conv cudnn and a recorded graph the bits stay the same. cuDNN is called in two steps; the graph repeats them.
 rm "$calls"
 train 0 --conv cudnn --cuda-graph on "${options[@]}"
 convolves "recorded" 'cudnn 9.19.0'
@@ -104,7 +104,7 @@ same "recorded" "$taken"
 recorded=$(grep -c 'images 8 ' "$calls")
 ((recorded == compared + 2 * step)) || fail "recorded: $recorded passes of batches of 8, expected $compared and $step twice"
 
-# Ranks, and one process that plays them.
+# Two ranks give the weights of one process that plays two workers.
 train 0 --virtual-workers 2 --reduce-order ring "${options[@]}"
 two=$weights
 train 2 "${options[@]/none/ring}" --share-gpu --reduce-order ring
@@ -112,7 +112,7 @@ convolves "two ranks" 'cudnn 9.19.0'
 says "two ranks" 'worker 1: cuDNN 9.19.0: convolution 28 x 28 x 1, .* 100 images'
 same "two ranks" "$two"
 
-# It learns what psring's own convolutions learn.
+# Training reaches the accuracy of psring's own convolutions.
 accuracy()
 {
     rm -f "$folder/train.csv"
@@ -124,7 +124,7 @@ awk -v own="$by_own" -v dnn="$by_dnn" 'BEGIN { exit !(own > 0.5 && dnn - own < 0
     fail "accuracy $by_own by own convolutions, $by_dnn by cuDNN's"
 echo "accuracy: $by_own by own convolutions, $by_dnn by cuDNN's"
 
-# A timing says whose convolutions it is of; a run that goes on with others is warned.
+# A timing names its convolutions. A run that is resumed with different convolutions prints a warning.
 "$psring" bench --layers --device cuda --model lenet --batch 4 --iters 1 --warmup 0 --conv cudnn \
     --csv "$folder/compute.csv" >"$folder/log" 2>&1 || fail "bench --layers:"
 says "bench --layers" 'device cuda, convolutions cudnn 9.19.0,'
@@ -133,16 +133,16 @@ train 0 --checkpoint "$folder/checkpoint" "${options[@]}"
 train 0 --checkpoint "$folder/checkpoint" --resume=extend --conv own "${options[@]/5/6}"
 says "resumed" 'device is cuda with cudnn 9.19.0 there and cuda here'
 
-# TF32 where it is asked for: then the algorithm for tensor cores, and more difference.
+# With --tf32 the algorithm for tensor cores is used, and a larger difference is allowed.
 rm "$calls"
 train 0 --tf32 "${options[@]}"
 convolves "tf32" 'cudnn 9.19.0'
-grep -q 'e-0[34] of its size (allowed 1e-02)' "$folder/log" || fail "tf32: not as different as TF32 is:"
+grep -q 'e-0[34] of its size (allowed 1e-02)' "$folder/log" || fail "tf32: the difference is not that of TF32:"
 ! grep -v 'algorithm 5 math 1$' "$calls" || fail "tf32: another algorithm or arithmetic"
 
-# --- one that is not right ---------------------------------------------------------------------------
+# --- a wrong cuDNN -----------------------------------------------------------------------------------
 
-# not_taken WORDS-FOR-IT MESSAGE...: auto computes by its own kernels, and says why.
+# not_taken WORDS-FOR-IT MESSAGE...: with auto the run uses psring's kernels and prints the reason.
 not_taken()
 {
     local words=$1 message
@@ -171,13 +171,13 @@ refused "no handle" 'conv cudnn: no cuDNN can be used: .* cannot be started' --c
 EMULATED_CUDNN=random refused "nothing deterministic" 'algorithms for the forward: 0 are deterministic and in float32' --conv cudnn
 EMULATED_CUDNN=fail-data refused "a pass that fails" 'fails at the convolution' --conv cudnn
 
-# Who asks for it gets one that differs, with a warning.
+# With --conv cudnn a cuDNN with different results is used, with a warning.
 export EMULATED_CUDNN=wrong-data
 train 0 --conv cudnn "${options[@]}"
 convolves "asked for" 'cudnn 9.19.0'
 grep -q 'conv cudnn: .*; --conv auto would not use it' "$folder/log" || fail "asked for: no warning in:"
 
-# Each size of a batch is compared before it is used: here those of 8 alone are wrong.
+# Each batch size is compared before it is used. Here only batches of 8 are wrong.
 export EMULATED_CUDNN=odd-8
 train 0 "${options[@]}" --metrics "$folder/odd.csv"
 convolves "a wrong size" 'cudnn 9.19.0 and own'
@@ -185,13 +185,13 @@ same "a wrong size" "$own"
 says "a wrong size" "computes the convolution 28 x 28 x 1, .* 8 images differently from psring: its outputs differs"
 [[ $(tail -1 "$folder/odd.csv") == *,'cudnn 9.19.0 and own' ]] || fail "a wrong size: $(tail -1 "$folder/odd.csv")"
 
-# Ranks that do not compute by the same are told of.
+# Ranks that use different convolutions are reported.
 train 2 "${options[@]/none/ring}" --share-gpu --conv auto
-! grep "this worker's device" "$folder/log" || fail "two alike: were told of:"
+! grep "this worker's device" "$folder/log" || fail "two equal ranks were reported as different:"
 launcher=mpirun EMULATED_CUDNN=wrong-forward EMULATED_CUDNN_RANK=1 train 2 "${options[@]/none/ring}" --share-gpu
 says "two kinds" "worker 1: .*device is cuda, but worker 0's is cuda with cudnn 9.19.0"
 
-# Batches that would need more workspace than is there are psring's own, or an error where cuDNN was asked for.
+# Batches that need more workspace than is available use psring's convolutions; with --conv cudnn they are an error.
 export EMULATED_CUDNN=grows
 train 0 "${options[@]}"
 same "more workspace" "$own"

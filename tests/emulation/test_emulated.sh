@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_emulated.sh PSRING-AWARE: psring with the emulated CUDA device, as users run it:
-# steps recorded or not, one process or two workers with staged buckets, to the same bits.
+# test_emulated.sh PSRING-AWARE: psring with the emulated CUDA device, as users run it. Recorded and unrecorded steps,
+# one process and two workers with staged buckets give the same bits.
 set -euo pipefail
 test_images=100
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
@@ -9,14 +9,14 @@ aware=$1
 options=(--device cuda --share-gpu --model lenet --batch 8 --steps 5)
 ordered=("${options[@]}" --reduce-order ring)
 
-# same NAME EXPECTED: the weights of the last run.
+# same NAME EXPECTED: compare the weights of the last run.
 same()
 {
     [[ $weights == "$2" ]] || fail "$1: weights '$weights', expected '$2':"
     echo "$1: ${weights:0:12}"
 }
 
-says() # WORDS: the last run.
+says() # WORDS: the last run printed them
 {
     grep -q -e "$1" "$folder/log" || fail "no '$1' in:"
 }
@@ -26,7 +26,7 @@ plain=$weights
 train 0 --backend none --cuda-graph on "${ordered[@]}"
 same "recorded steps" "$plain"
 
-# What overrides the precision is in the log.
+# A variable that overrides the precision is named in the log.
 for override in NVIDIA_TF32_OVERRIDE=1 CUBLAS_EMULATE_SINGLE_PRECISION=1; do
     export "${override?}"
     train 0 --backend none "${ordered[@]}"
@@ -34,34 +34,34 @@ for override in NVIDIA_TF32_OVERRIDE=1 CUBLAS_EMULATE_SINGLE_PRECISION=1; do
     unset "${override%=*}"
 done
 
-# A GPU's threads come in any order, and the last one of some adds what all of them have.
+# A GPU's threads run in any order. In some kernels the last thread adds the values of all threads.
 EMULATED_ORDER=backwards train 0 --backend none --cuda-graph off "${ordered[@]}"
 same "threads backwards" "$plain"
 
-# A step that cannot be recorded is launched kernel by kernel, and said to be; with "on" it is an error.
+# If a step cannot be recorded, its kernels are launched one by one, with a warning. With "on" this is an error.
 export EMULATED_CAPTURE_FAILS=1
 train 0 --backend none --cuda-graph auto "${ordered[@]}"
 same "not recorded" "$plain"
 says 'a step cannot be recorded as a graph'
 ! "$psring" train --data "$data" --backend none --cuda-graph on "${ordered[@]}" >"$folder/log" 2>&1 ||
-    fail "--cuda-graph on went on without a graph:"
+    fail "--cuda-graph on continued without a graph:"
 says 'cuda-graph on: a step cannot be recorded'
 unset EMULATED_CAPTURE_FAILS
 
 train 0 --backend none --virtual-workers 2 "${ordered[@]}"
 two=$weights
-[[ $plain != "$two" ]] || fail "two workers train as one:"
+[[ $plain != "$two" ]] || fail "two workers have the weights of one:"
 train 2 --backend ring "${ordered[@]}"
 same "ring, staged" "$two"
 train 3 --backend ps --servers 1 "${ordered[@]}"
 same "ps, staged" "$two"
 
-# MPI_Allreduce of host memory and, where the library says that it may be given a GPU's, of that. Two
-# summands: the order of adding does not matter.
+# MPI_Allreduce uses host memory, or GPU memory if the library reports that it is CUDA-aware. Two summands: the order
+# of addition does not matter.
 in_place='memory is averaged in place'
 train 2 --backend mpi "${options[@]}"
 same "mpi, staged" "$two"
-! grep -q "$in_place" "$folder/log" || fail "an MPI library that is not CUDA-aware is given a GPU's memory:"
+! grep -q "$in_place" "$folder/log" || fail "an MPI library that is not CUDA-aware gets GPU memory:"
 psring=$aware train 2 --backend mpi "${options[@]}"
 same "mpi, in place" "$two"
 says "$in_place"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_emulated_gpu_check.sh COMPARE_WEIGHTS CUDNN_FOLDER CUDA_TEST...: the whole of gpu_check.sh with
-# the emulated device, smaller models and less data; and what it makes of a test that hangs until no time is left. Stand-ins:
-# cuDNN, what builds, nvidia-smi, compute-sanitizer, PyTorch (not there) and ncu (which cannot read counters).
+# test_emulated_gpu_check.sh COMPARE_WEIGHTS CUDNN_FOLDER CUDA_TEST...: runs the whole of gpu_check.sh with the emulated
+# device, smaller models and less data. A second run has a test that hangs until no time is left. Stand-ins: cuDNN, the
+# build tools, nvidia-smi, compute-sanitizer, PyTorch (missing) and ncu (which cannot read counters).
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
@@ -14,7 +14,7 @@ mkdir "$data" "$folder/bin" "$folder/built" "$folder/built/tests" "$folder/built
 "$make_dataset" "$data" 800 100
 export FOLDER=$folder EMULATED=$psring
 
-standin() # FILE: its text on stdin
+standin() # FILE: create it; the text comes from stdin
 {
     { echo '#!/usr/bin/env bash' && cat; } >"$folder/$1"
     chmod +x "$folder/$1"
@@ -38,7 +38,7 @@ while [[ $1 != --log-file ]]; do shift; done
 echo '==ERROR== Failed to initialize the profiler: LibraryNotLoaded' >"$2"
 exit 1
 END
-# The parts' limits are a GPU's: a busy machine without one is given more time.
+# The parts' limits are for a GPU. A busy machine without one gets more time.
 standin bin/timeout <<'END'
 exec "$(type -ap timeout | sed -n 2p)" "$1" $(($2 * STRETCH)) "${@:3}"
 END
@@ -60,7 +60,7 @@ case "$*" in
     ;;
 esac
 END
-# What takes minutes there takes seconds here.
+# Runs that take minutes on a GPU machine take seconds here.
 standin built/psring <<'END'
 arguments=()
 while (($#)); do
@@ -86,7 +86,7 @@ standin built/tests/emulation/cuda_ops <<'END'
 echo 'cuda_ops: 0 failures'
 END
 
-# checked EXIT-CODE LINE...: the whole check: its exit code, and lines that it says (extended regular expressions).
+# checked EXIT-CODE LINE...: run the whole check, compare its exit code and find the lines (regular expressions).
 checked()
 {
     local expected=$1 rc=0 line
@@ -108,14 +108,14 @@ cat "$folder/log"
 cp "$folder/out/gpu_check.md" "$folder/log"
 for line in '^\*\*Passed\*\*, but not all of it: of 18 parts 17 passed; skipped: 1 \(kernels\)\.$' '^\| psring \| TF32 \| [0-9]+ ' '^ conv1 ' '^- 2 ranks: passed; .*ring/simple' \
     '^\| peers .* killed: the others ended within [0-9.]+ s, stopped: the others ended within'; do
-    grep -qE "$line" "$folder/log" || fail "the page has no '$line':"
+    grep -qE "$line" "$folder/log" || fail "the page does not contain '$line':"
 done
 
-# A test that hangs, when all of the time but 30 s is over.
+# A test hangs when only 30 s of the time are left.
 printf 'add_test(cuda_hangs sleep 100000)\nset_tests_properties(cuda_hangs PROPERTIES LABELS gpu)\n' >"$folder/built/CTestTestfile.cmake"
 STRETCH=1 SECONDS=530 checked 1 'build +passed' 'tests +failed +[0-9]+ s  not done within [0-9]+ s; see tests.log' \
     'repeatable +no time .*no time left of 560 s' 'roofline +no time'
 cp "$folder/out/gpu_check.md" "$folder/log"
 grep -qE '^\*\*Failed\*\*: of 18 parts 3 passed; failed: 1 \(tests\); had no time: 14 \(repeatable, .*roofline\)' "$folder/log" ||
-    fail "the page does not tell of it:"
-echo "a test that hangs: the page says so"
+    fail "the page does not report the failed test and the parts without time:"
+echo "the page reports a test that hangs"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_gpus.sh: which GPU each rank takes, and what is said where one has
-# none. The emulated run-time sees the GPUs that $EMULATED_GPUS names, and notes which one is taken.
+# test_gpus.sh: which GPU each rank takes, and the error if a rank has none. The emulated run-time sees the GPUs that
+# $EMULATED_GPUS names, and logs the GPU that a rank takes.
 set -euo pipefail
 test_images=100
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
@@ -8,14 +8,14 @@ test_images=100
 export EMULATED_LOG=$folder/gpu psring
 a=0000:3b:00.0 b=0000:5e:00.0 c=0000:86:00.0
 
-# run RANKS GPUS OPTION...: GPUS is what each rank sees, by rank; a word for all of them.
+# run RANKS GPUS OPTION...: GPUS has a word for each rank, or one for all: the GPUs that the rank sees.
 run()
 {
     local ranks=$1 rc=0
     export GPUS=$2
     shift 2
     rm -f "$folder"/gpu.*
-    # shellcheck disable=SC2016  # each rank's own
+    # shellcheck disable=SC2016  # expanded in each rank
     "$lib/mpirun.sh" "$ranks" bash -c '
         gpus=($GPUS)
         EMULATED_GPUS=${gpus[OMPI_COMM_WORLD_RANK % ${#gpus[@]}]} exec "$psring" "$@"' rank \
@@ -24,7 +24,7 @@ run()
     return "$rc"
 }
 
-# takes WHAT EXPECTED RANKS GPUS OPTION...: EXPECTED is each rank's GPU, by rank.
+# takes WHAT EXPECTED RANKS GPUS OPTION...: EXPECTED has the GPU of each rank, by rank.
 takes()
 {
     local what=$1 expected=$2 found
@@ -35,13 +35,13 @@ takes()
     echo "$what: $found"
 }
 
-# refused WHAT WORDS RANKS GPUS OPTION...: by all ranks, once.
+# refused WHAT WORDS RANKS GPUS OPTION...: all ranks refuse, and the words are printed once.
 refused()
 {
     local what=$1 words=$2
     shift 2
     ! run "$@" || fail "$what: was not refused:"
-    (($(grep -c -e "$words" "$folder/log") == 1)) || fail "$what: not once '$words':"
+    (($(grep -c -e "$words" "$folder/log") == 1)) || fail "$what: expected '$words' once:"
     [[ ! $(compgen -G "$folder/gpu.*") ]] || fail "$what: a GPU was taken:"
     echo "$what: $words"
 }
@@ -54,7 +54,7 @@ takes "shared" "$a $a" 2 "$a" --backend ring --share-gpu
 refused "too few" "rank 1 on $(hostname) has no GPU of its own: it sees 1 ($a), and 2 ranks" 2 "$a" --backend ring
 refused "a system that is not ready" 'no GPU can be used (cudaErrorSystemNotReady)' 1 error --backend none
 
-# In an elastic job the worker that finds none ends, and the others go on.
+# In an elastic job the worker without a GPU ends, and the other workers continue.
 # shellcheck source-path=SCRIPTDIR source=../lib/ranks_lib.sh
 . "$lib/ranks_lib.sh"
 address=tcp://127.0.0.1:$(free_port)
@@ -64,10 +64,10 @@ for number in 0 1; do
     EMULATED_GPUS=$a timeout 120 "$psring" train --backend ps --join "$address" --device cuda --model lenet --batch 8 \
         --steps 5 --data "$data" >"$folder/worker.$number" 2>&1 &
     workers+=($!)
-    within grep -q . "$folder/worker.$number" || fail "worker $number says nothing: $(cat "$folder/serve")"
+    within grep -q . "$folder/worker.$number" || fail "worker $number prints nothing: $(cat "$folder/serve")"
 done
 ! wait "${workers[1]}" || fail "a worker without a GPU ends well: $(cat "$folder/worker.1")"
-grep -q 'no GPU is left for this worker' "$folder/worker.1" || fail "no word of it: $(cat "$folder/worker.1")"
-wait "${workers[0]}" || fail "the other one does not go on: $(cat "$folder/worker.0")"
+grep -q 'no GPU is left for this worker' "$folder/worker.1" || fail "the error does not name the missing GPU: $(cat "$folder/worker.1")"
+wait "${workers[0]}" || fail "the other worker does not continue: $(cat "$folder/worker.0")"
 wait "$server" || fail "the server: $(cat "$folder/serve")"
-echo "elastic: the others go on"
+echo "elastic: the other worker continues"

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# test_ranges.sh PSRING_EMULATED LIBRARY: the ranges that a profiler is told of,
-# by a stand-in for one (nvtx.c): which there are, how often, what is inside what.
+# test_ranges.sh PSRING_EMULATED LIBRARY: checks the ranges that psring reports to a profiler, with a stand-in for the
+# profiler (nvtx.c): their names, their counts, and their nesting.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
 emulated=$1
 export NVTX_INJECTION64_PATH=$2 NVTX_LOG=$folder/ranges
 
-# trace WHAT PROCESSES STEPS COMMAND...: runs it, and checks the log of each of its processes.
+# trace WHAT PROCESSES STEPS COMMAND...: run the command and check the log of each of its processes.
 trace()
 {
     local what=$1 processes=$2 steps=$3 log logs
     shift 3
     "$@" --model lenet --batch 8 --steps "$steps" --data "$data" >"$folder/log" 2>&1 || fail "$what: psring failed:"
     logs=("$folder"/ranges.*)
-    ((${#logs[@]} == processes)) || fail "$what: ${#logs[@]} processes told of ranges, expected $processes"
+    ((${#logs[@]} == processes)) || fail "$what: ${#logs[@]} processes reported ranges, expected $processes"
     for log in "${logs[@]}"; do
         awk -v steps="$steps" '
             function fail(text) { print FILENAME ":" FNR ": " text; bad = 1; exit 1 }
@@ -35,7 +35,7 @@ trace()
                     other_thread = other_thread || $1 != step_thread
                 }
             }
-            $2 == "pop" && --depth[$1] < 0 { fail("a pop too many") }
+            $2 == "pop" && --depth[$1] < 0 { fail("a pop without a push") }
             $2 == "open" {
                 if (name in is_open)
                     fail(name " is opened twice")
@@ -45,7 +45,7 @@ trace()
             }
             $2 == "close" {
                 if (!($3 in of))
-                    fail("closed, and not open: " $3)
+                    fail("closed, but not open: " $3)
                 delete is_open[of[$3]]
                 delete of[$3]
             }
@@ -77,7 +77,7 @@ trace()
     echo "$what: $(wc -l <"$folder/counts") kinds of ranges"
 }
 
-# there NAME...: these were in the last log.
+# there NAME...: check that the last log contains these ranges.
 there()
 {
     local range

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# test_usage.sh NVML_FOLDER CHECK_TIMELINE: what the rows of --metrics and `psring info`
-# say of a GPU's memory and of how busy it is, by a stand-in for NVML (nvml.c) in NVML_FOLDER.
+# test_usage.sh NVML_FOLDER CHECK_TIMELINE: the GPU's memory and utilization in the rows of --metrics and in `psring
+# info`, with a stand-in for NVML (nvml.c) in NVML_FOLDER.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
 nvml=$1
 check_timeline=$2
 
-# rows WHAT EXPECTED OPTION...: the two columns of all rows of a run of four steps; nobody complains, of cuDNN neither.
+# rows WHAT EXPECTED OPTION...: compare the two columns in all rows of a run of four steps. The run prints no warning,
+# not of cuDNN either.
 rows()
 {
     local what=$1 expected=$2 found
@@ -22,7 +23,7 @@ rows()
     echo "$what: $found"
 }
 
-# info WHAT EXPECTED...: is said of the devices.
+# info WHAT EXPECTED...: check what `psring info` prints about the devices.
 info()
 {
     local what=$1
@@ -48,7 +49,7 @@ NVML_STANDIN=memory rows "no memory" ',0.4 ,0.41' --device cuda
 NVML_STANDIN=utilization rows "no utilization" '149385216001, 149385216001,' --device cuda
 NVML_STANDIN=init info "no init" 'driver for CUDA'
 
-# Over time, by a thread that asks every 100 ms: a second of steps has samples, of 85 and 5 percent by turns.
+# Over time: a thread samples every 100 ms. A second of steps has samples, which alternate between 85 and 5 percent.
 rm -f "$folder/train.csv"
 unset NVML_STANDIN
 "$lib/mpirun.sh" 2 "$psring" train --backend ring --device cuda --share-gpu --model lenet --compute paced:500 --batch 8 \

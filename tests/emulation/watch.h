@@ -1,4 +1,4 @@
-/* Who wants to know what the emulated device is asked for (count.c). */
+/* An observer of the work on the emulated device (count.c). */
 #ifndef PSRING_TESTS_EMULATION_WATCH_H
 #define PSRING_TESTS_EMULATION_WATCH_H
 
@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Of one launch, as far as the one who launches knows: a library's product has all of it. A kernel
- * of ours has zeros: its loads, stores and fused multiply-adds are watched while it runs. */
+/* The cost of one launch as far as the caller knows it. A library's product knows all of it. For a
+ * psring kernel it is zero: its loads, stores and fused multiply-adds are counted while it runs. */
 struct emulation_cost {
     double flops, read_bytes, written_bytes;
 };
@@ -22,10 +22,10 @@ struct emulation_watcher {
     void (*copied)(const char *direction, size_t bytes);
 };
 
-/* NULL: nobody. Set before the device is opened. */
+/* NULL: no observer. Set before the device is opened. */
 extern const struct emulation_watcher *emulation_watcher;
 
-/* Calls of fmaf by kernels so far. */
+/* The number of calls of fmaf by kernels so far. */
 extern unsigned long long emulation_fused;
 
 #ifdef __cplusplus
