@@ -110,7 +110,7 @@ trained() { grep -q '^epoch' "$folder"/worker.?; }
 within trained || fail "an elastic job:"
 kill -STOP "${workers[1]}"
 wait_for "an elastic worker stopped" 'warning: worker [01] on .* has not given a sign of life for'
-waits_for_server() { grep -q 'warning: nothing for .* waiting for server 0' "$folder/worker.0"; }
+waits_for_server() { grep -q 'warning: no progress for .* waiting for server 0' "$folder/worker.0"; }
 within waits_for_server || fail "the other worker of an elastic job does not say what it waits for:"
 kill -CONT "${workers[1]}"
 wait_for "an elastic worker continued" 'worker [01] on .* continued after [1-9][0-9]* s'

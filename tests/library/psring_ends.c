@@ -403,7 +403,7 @@ static void do_fail_apart(const struct psring_options *given)
         MUST(psring_split(world, 0, &other) != PSRING_OK);
     else
         MUST(said(psring_split(world, 0, &other), PSRING_ERROR_TRANSPORT,
-                  "rank 1 has failed: nothing for 1 s"));
+                  "rank 1 has failed: no progress for 1 s"));
     ++*with_an_error;
     wait_for_errors(3);
     MUST(psring_finalize(&world) == PSRING_OK);
