@@ -14,7 +14,7 @@
 #include "common/base/sha256.h"
 #include "common/base/status.h"
 
-/* True if `saved` (NULL: not recorded) is what this run has; else logs the difference. */
+/* True if `saved` (NULL: not recorded) equals this run's value; else logs the difference. */
 static bool same_text(const char *path, const struct checkpoint_option *here, const char *saved)
 {
     const char *found = here->value ? here->value : "not known";
@@ -22,15 +22,16 @@ static bool same_text(const char *path, const struct checkpoint_option *here, co
     if (saved && here->value && strcmp(saved, here->value) == 0)
         return true;
     if (saved && here->advice)
-        log_error("%s: %s is %s there and %s here, expected %s; %s, or start anew without --resume",
-                  path, here->name, saved, found, expected, here->advice);
+        log_error(
+            "%s: %s is %s there and %s here, expected %s; %s, or start again without --resume",
+            path, here->name, saved, found, expected, here->advice);
     else if (saved)
-        log_error("%s: %s is %s there and %s here, expected %s; give --%s %s, or start anew "
+        log_error("%s: %s is %s there and %s here, expected %s; give --%s %s, or start again "
                   "without --resume",
                   path, here->name, saved, found, expected, here->name, saved);
     else
         log_error("%s: %s is not recorded there and %s here, expected %s; another version of "
-                  "psring wrote it, start anew without --resume",
+                  "psring wrote it, start again without --resume",
                   path, here->name, found, expected);
     return false;
 }
@@ -52,7 +53,7 @@ static bool same_count(const char *path, const char *what, size_t saved, size_t 
 {
     if (saved == here)
         return true;
-    log_error("%s: %zu %s there and %zu here, expected as many; start anew without --resume", path,
+    log_error("%s: %zu %s there and %zu here, expected as many; start again without --resume", path,
               saved, what, here);
     return false;
 }
@@ -80,7 +81,7 @@ enum status checkpoint_check(const struct checkpoint *loaded, const struct check
     bool same_model = same_word(path, "model", loaded->model, run->model);
     bool same_optimizer = same_word(path, "optimizer", loaded->optimizer, run->optimizer);
     bool same = same_model && same_optimizer;
-    /* Counts differ as a matter of course where the model or the optimizer does. */
+    /* Counts always differ if the model or the optimizer does. */
     if (same) {
         same = same_count(path, "parameters", loaded->weight_count, run->weight_count) && same;
         same = same_count(path, "optimizer values", loaded->state_count, run->state_count) && same;
@@ -102,7 +103,7 @@ enum status checkpoint_check(const struct checkpoint *loaded, const struct check
     return same ? STATUS_OK : STATUS_USAGE;
 }
 
-/* The file being written, and the sum of what went into it. */
+/* The file being written, and the sum of the bytes so far. */
 struct writer {
     const char *path; /* of the checkpoint, for messages */
     char *temporary;  /* path + ".tmp" */
@@ -113,7 +114,7 @@ struct writer {
 static enum status write_error(const struct writer *writer, int error)
 {
     return FAIL(STATUS_IO,
-                "%s: the checkpoint cannot be written: %s; make room or choose another folder",
+                "%s: the checkpoint cannot be written: %s; free space or choose another folder",
                 writer->path, strerror(error));
 }
 
@@ -191,7 +192,7 @@ out:
     return status;
 }
 
-/* open(2) and fsync(2), called again after a signal. Return -1 and set errno on failure. */
+/* open(2) and fsync(2), repeated after a signal. Return -1 and set errno on failure. */
 static int open_again(const char *path, int flags)
 {
     int fd;

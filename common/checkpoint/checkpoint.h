@@ -1,12 +1,12 @@
 /*
- * Saves and loads the state of a training run. Knows nothing of models: arrays of float, counts
- * and names.
+ * Saves and loads the state of a training run. Independent of models: it holds arrays of float,
+ * counts and names.
  *
  * The file, integers in the byte order of the machine that wrote it:
  *
  * - magic "PSRINGCK", version, byte-order mark, counts, seed, epoch, step, time: of fixed size;
  * - model, optimizer, then name and value of each option: texts, each ended by a 0 byte;
- * - weights, the optimizer's state, then what averaging carries: float32;
+ * - weights, the optimizer's state, then the state carried by averaging: float32;
  * - SHA-256 of all of the above: 64 hexadecimal digits.
  */
 #ifndef PSRING_COMMON_CHECKPOINT_CHECKPOINT_H
@@ -18,39 +18,40 @@
 
 #include "common/base/status.h"
 
-/* An option of the run, as text, that decides its bits, e.g. {"batch", "64"}. Only name and value
+/* An option of the run that decides its bits, as text, e.g. {"batch", "64"}. Only name and value
  * are saved. */
 struct checkpoint_option {
     const char *name, *value;
-    const char *advice; /* how to get the same. NULL: "give --NAME VALUE" */
-    bool may_differ;    /* then a resumed run is still of use, but its bits are others: a warning */
-    const char *expected; /* else; NULL: "the same" */
+    const char *advice;   /* how to get the same value. NULL: "give --NAME VALUE" */
+    bool may_differ;      /* another value only causes a warning: the run can be resumed, with other
+                           * bits */
+    const char *expected; /* otherwise what is expected; NULL: "the same" */
 };
 
-/* To save: everything borrowed. As loaded: everything owned by the checkpoint. */
+/* To save: all pointers are borrowed. After a load: the checkpoint owns everything. */
 struct checkpoint {
     const char *model;     /* e.g. "keras-cnn" */
     const char *optimizer; /* e.g. "adadelta" */
     uint64_t seed;
-    uint64_t epoch;       /* the epoch to go on with, from 0 */
-    uint64_t step;        /* the first step of that epoch that is not done yet */
+    uint64_t epoch;       /* the epoch to continue with, from 0 */
+    uint64_t step;        /* the next step of that epoch */
     uint64_t trained_ns;  /* time of all steps done */
-    uint64_t images;      /* trained on, of all workers; 0: not recorded */
+    uint64_t images;      /* trained on so far, by all workers; 0: not recorded */
     const float *weights; /* (weight_count) */
     size_t weight_count;
-    const float *state; /* (state_count); NULL if the optimizer keeps none */
+    const float *state; /* (state_count); NULL if the optimizer has no state */
     size_t state_count;
     const float
-        *carried; /* (carried_count): what averaging carries (common/comm/comm.h); or NULL */
+        *carried; /* (carried_count): state carried by averaging (common/comm/comm.h); or NULL */
     size_t carried_count;
     const struct checkpoint_option *options; /* (option_count) */
     size_t option_count;
 };
 
 /*
- * Writes to a temporary name beside `path`, flushes to the disk and renames: at every moment `path`
- * is either the old checkpoint or the new one, whole. STATUS_IO, or STATUS_DIVERGED if a number is
- * not finite (both logged); the old one then stays.
+ * Writes to a temporary name next to `path`, flushes it to the disk and renames it. At every moment
+ * `path` is the complete old or the complete new checkpoint. STATUS_IO, or STATUS_DIVERGED if a
+ * number is not finite (both logged); the old checkpoint then stays.
  */
 enum status checkpoint_save(const char *path, const struct checkpoint *checkpoint);
 
@@ -58,10 +59,11 @@ enum status checkpoint_save(const char *path, const struct checkpoint *checkpoin
 bool checkpoint_is_finite(const struct checkpoint *checkpoint);
 
 /*
- * Reads and validates everything (untrusted: sizes against the file's own size before allocating,
- * sum, strings, finite numbers); versions 2, where averaging carries nothing, and 3 as well.
- * Logged: STATUS_INPUT (damaged), STATUS_UNSUPPORTED (whole, but another version or machine wrote
- * it), STATUS_IO. Caller frees.
+ * Reads and validates everything. The file is untrusted: sizes are compared with the file's own
+ * size before memory is allocated, then the sum, the strings and finite numbers are checked. Also
+ * reads version 2 (without carried state) and version 3. Logged: STATUS_INPUT (damaged),
+ * STATUS_UNSUPPORTED (complete, but written by another version or machine), STATUS_IO. Caller
+ * frees.
  */
 enum status checkpoint_load(struct checkpoint **checkpoint, const char *path);
 
@@ -71,15 +73,15 @@ void checkpoint_free(struct checkpoint **checkpoint);
 const char *checkpoint_option(const struct checkpoint *checkpoint, const char *name);
 
 /*
- * May a run described by `run` (model, optimizer, seed, counts, options; the arrays themselves are
- * not looked at) go on from `loaded`? If not, logs one line for each difference, with both values
- * and what to do, and returns STATUS_USAGE. An option that may differ, and does, is a warning only.
- * `path` is for the messages.
+ * Checks whether a run described by `run` may continue from `loaded`. Compares model, optimizer,
+ * seed, counts and options, but not the arrays. If it may not, logs one line for each difference,
+ * with both values and what to do, and returns STATUS_USAGE. A different option that may differ is
+ * only a warning. `path` is for the messages.
  */
 enum status checkpoint_check(const struct checkpoint *loaded, const struct checkpoint *run,
                              const char *path);
 
-/* The checkpoint file's fixed part; see checkpoint.h for the whole. Private to this folder. */
+/* The checkpoint file's fixed part; the whole file is described above. Private to this folder. */
 
 #define CHECKPOINT_MAGIC "PSRINGCK"
 
@@ -100,24 +102,24 @@ struct checkpoint_header {
     uint32_t byte_order;
     uint64_t weight_count, state_count;
     uint64_t seed, epoch, step, trained_ns;
-    uint32_t string_bytes; /* of model, optimizer and options, their 0 bytes included */
+    uint32_t string_bytes; /* of model, optimizer and options, including their 0 bytes */
     uint32_t option_count;
     uint64_t carried_count;
     uint64_t images;
 };
 
-/* Flushes the folder that holds `path` to the disk: a new or renamed entry survives a power failure
- * only then. 0 or an errno value, not logged. */
+/* Flushes the folder that holds `path` to the disk. Only then a new or renamed entry survives a
+ * power failure. 0 or an errno value, not logged. */
 int checkpoint_flush_parent(const char *path);
 
 _Static_assert(sizeof(struct checkpoint_header) == 88, "no padding: the struct is the file format");
 
 /*
- * The checkpoints of a run in one folder: DIR/NAME.step-00000040.checkpoint, one for each step that
- * was saved. The step orders them, not the time of the file: folders are copied. An earlier version
- * wrote one file, DIR/NAME.checkpoint, which counts as older than all others.
+ * The checkpoints of a run in one folder: DIR/NAME.step-00000040.checkpoint, one for each saved
+ * step. The step orders them, not the time of the file, because folders are copied. An earlier
+ * version wrote one file, DIR/NAME.checkpoint, which counts as older than all others.
  *
- * One process at a time reads and writes there.
+ * Only one process at a time reads and writes there.
  */
 
 /*
@@ -127,23 +129,25 @@ _Static_assert(sizeof(struct checkpoint_header) == 88, "no padding: the struct i
 enum status checkpoint_prepare(const char *dir);
 
 /*
- * Saves `checkpoint` as that of `step`, then leaves the `keep` >= 1 newest up to it. Those of later
- * steps are removed, too: they are damaged, or of another run, and would be taken for newer. What a
- * killed process left half written is removed first. Errors: as checkpoint_save.
+ * Saves `checkpoint` as that of `step`, then keeps the `keep` >= 1 newest checkpoints up to this
+ * step. It also removes those of later steps: they are damaged or belong to another run, and would
+ * count as newer. It removes half-written files of a killed process first. Errors: as
+ * checkpoint_save.
  */
 enum status checkpoint_save_step(const char *dir, const char *name, uint64_t step, size_t keep,
                                  const struct checkpoint *checkpoint);
 
 /*
- * Loads the newest one that is whole, and says so if a newer one is damaged. *path is its name.
- * Caller frees both. They are NULL if there is none in the folder, which is no error. STATUS_INPUT
- * (logged): all are damaged. Others (logged): the folder, or a newer one, cannot be read now, or
- * not by this version; an older one is not taken then, as a save would remove the newer one.
+ * Loads the newest complete checkpoint, and warns if a newer one is damaged. *path is its name.
+ * Caller frees both. Both are NULL if the folder has no checkpoint, which is no error. STATUS_INPUT
+ * (logged): all are damaged. Other errors (logged): the folder or a newer checkpoint cannot be read
+ * now, or not by this version. An older one is not loaded then, because a save would remove the
+ * newer one.
  */
 enum status checkpoint_load_newest(struct checkpoint **checkpoint, char **path, const char *dir,
                                    const char *name);
 
-/* How many there are, damaged or not. STATUS_IO (logged): that cannot be known. */
+/* The number of checkpoints, damaged or not. STATUS_IO (logged): the folder cannot be read. */
 enum status checkpoint_count(const char *dir, const char *name, size_t *count);
 
 #endif

@@ -26,19 +26,19 @@ enum status checkpoint_prepare(const char *dir)
         error = ENOTDIR;
     if (!error && access(dir, R_OK | W_OK | X_OK) != 0)
         error = errno;
-    if (!error && made) /* the new folder is on the disk only once its parent is */
+    if (!error && made) /* the new folder is on the disk only after a flush of its parent */
         error = checkpoint_flush_parent(dir);
     if (!error)
         return STATUS_OK;
     return FAIL(STATUS_IO,
-                "%s: checkpoints cannot be written and found there: %s; choose another folder", dir,
+                "%s: checkpoints cannot be written and read there: %s; choose another folder", dir,
                 strerror(error));
 }
 
-/* -------- which there are --------------------------------------------------------------------- */
+/* -------- listing ----------------------------------------------------------------------------- */
 
 struct entry {
-    bool numbered; /* else from before there were steps in names */
+    bool numbered; /* else of the time before steps were in names */
     uint64_t step;
     char *file;
 };
@@ -56,7 +56,7 @@ static void listing_fini(struct listing *listing)
     *listing = (struct listing){0};
 }
 
-/* Is this file a checkpoint of `name`, with that suffix? */
+/* Whether this file is a checkpoint of `name`, with that suffix. */
 static bool parse(const char *file, const char *name, const char *suffix, struct entry *entry)
 {
     size_t length = strlen(name);
@@ -99,7 +99,8 @@ static enum status add(struct listing *listing, const struct entry *entry, const
     return STATUS_OK;
 }
 
-/* One that is not there has none. One that cannot be read now may have some. */
+/* Lists the checkpoints. A missing folder has none. A folder that cannot be read now may have some,
+ * which is an error. */
 static enum status list(struct listing *listing, const char *dir, const char *name,
                         const char *suffix)
 {
@@ -150,7 +151,7 @@ static enum status join(char **path, const char *dir, const char *file)
     return FAIL(STATUS_NO_MEMORY, "%s: no memory for the name of a checkpoint", dir);
 }
 
-/* What is no regular file no checkpoint_save has left, so it stays. */
+/* Does not remove anything but a regular file, because checkpoint_save leaves nothing else. */
 static void remove_entry(const char *dir, const struct entry *entry)
 {
     struct stat info;
@@ -182,7 +183,7 @@ out:
     return status;
 }
 
-/* What a killed process has left, before the disk has to hold another one. */
+/* Removes files of a killed process before the disk must hold another one. */
 static enum status remove_half_written(const char *dir, const char *name)
 {
     struct listing listing;
@@ -226,9 +227,9 @@ enum status checkpoint_load_newest(struct checkpoint **checkpoint, char **path, 
         if (status == STATUS_OK)
             status = checkpoint_load(checkpoint, *path);
         if (status != STATUS_OK && status != STATUS_INPUT)
-            break; /* it may be whole: nothing is to take its place */
+            break; /* it may be complete: no other file may replace it */
         if (status != STATUS_OK && i + 1 < listing.count)
-            log_warn("%s is of no use: takes the one before it, %s", listing.entries[i].file,
+            log_warn("%s cannot be used; loading the one before it, %s", listing.entries[i].file,
                      listing.entries[i + 1].file);
     }
     listing_fini(&listing);

@@ -11,9 +11,10 @@
 
 #include "common/base/sha256.h"
 
-#define START_ANEW "choose another one or start anew without --resume"
+#define START_ANEW "choose another one or start again without --resume"
 
-/* What a loaded checkpoint owns. The struct that callers see points into it. */
+/* The memory that a loaded checkpoint owns. Callers see the struct `checkpoint`, which points into
+ * it. */
 struct loaded {
     struct checkpoint checkpoint; /* first: checkpoint_free() gets its address */
     char *strings;
@@ -94,7 +95,7 @@ static size_t header_bytes(const struct checkpoint_header *header)
            (header->version - CHECKPOINT_VERSION_SHORT) * sizeof header->images;
 }
 
-/* Bytes of a whole file with this header, or 0 if its counts cannot be true. */
+/* Bytes of a complete file with this header, or 0 if its counts cannot be true. */
 static uint64_t whole_bytes(const struct checkpoint_header *header)
 {
     uint64_t floats, bytes;
@@ -109,8 +110,7 @@ static uint64_t whole_bytes(const struct checkpoint_header *header)
     return bytes;
 }
 
-/* Everything that must hold before memory is allocated by what the header says. */
-/* Reads on to the end: is the sum right, whatever the file says? */
+/* Reads the remainder of the file and checks its sum. It does not use the header. */
 static bool is_whole(struct checkpoint_reader *reader)
 {
     char block[4096], found[CHECKPOINT_SUM_BYTES], expected[SHA256_HEX_SIZE];
@@ -136,6 +136,7 @@ static enum status of_another(struct checkpoint_reader *reader, const char *what
     return is_whole(reader) ? STATUS_UNSUPPORTED : STATUS_INPUT;
 }
 
+/* Checks everything that must hold before memory of the header's sizes is allocated. */
 static enum status read_header(struct checkpoint_reader *reader, struct checkpoint_header *header)
 {
     enum status status = STATUS_OK;
@@ -157,7 +158,7 @@ static enum status read_header(struct checkpoint_reader *reader, struct checkpoi
     uint64_t expected = whole_bytes(header);
     if (memcmp(header->magic, CHECKPOINT_MAGIC, sizeof header->magic) != 0)
         log_error("%s: does not begin with " CHECKPOINT_MAGIC
-                  "; it is no checkpoint of psring's, " START_ANEW,
+                  "; it is not a checkpoint of psring, " START_ANEW,
                   path);
     else if (header->byte_order != CHECKPOINT_BYTE_ORDER)
         status = of_another(reader, "byte order mark", header->byte_order, CHECKPOINT_BYTE_ORDER,
@@ -213,8 +214,8 @@ out:
 }
 
 /*
- * Takes the next text off [*at, end), or NULL if no 0 byte ends it there or if it has control
- * characters: the texts are printed in messages, and a terminal obeys those.
+ * Takes the next text from [*at, end). NULL: no 0 byte ends it there, or it has control characters.
+ * The texts are printed in messages, and a terminal obeys control characters.
  */
 static const char *next_string(const char **at, const char *end)
 {
@@ -229,7 +230,7 @@ static const char *next_string(const char **at, const char *end)
     return start;
 }
 
-/* Is the name of options[at] one that none before it has? */
+/* Whether the name of options[at] is not empty and differs from all names before it. */
 static bool is_new_name(const struct checkpoint_option *options, uint32_t at)
 {
     for (uint32_t i = 0; i < at; i++) {
@@ -239,7 +240,7 @@ static bool is_new_name(const struct checkpoint_option *options, uint32_t at)
     return options[at].name[0] != '\0';
 }
 
-/* The sum was right, so only a writer with a fault or an intention gets this far and fails. */
+/* The sum was right, so only a file of a faulty or malicious writer can fail here. */
 static bool parse_strings(struct loaded *loaded, const struct checkpoint_header *header)
 {
     struct checkpoint *checkpoint = &loaded->checkpoint;

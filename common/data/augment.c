@@ -9,7 +9,7 @@
 #include "common/base/rng.h"
 #include "common/data/dataset.h"
 
-/* "NAME:NUMBER" at `*text`, above 0 and at most `most`: goes behind it. */
+/* Parses "NAME:NUMBER" at `*text`, above 0 and at most `most`. Moves *text behind it. */
 static bool take_part(const char **text, const char *name, double most, double *number)
 {
     size_t length = strlen(name);
@@ -67,8 +67,8 @@ struct augment_move augment_draw(const struct augmentation *augmentation, uint64
     };
 }
 
-/* The image with background around it: before it one pixel, behind it two, so that each place from
- * -1 to 28 has neighbours to interpolate from. */
+/* The image with background around it: one pixel before it and two behind it, so that each place
+ * from -1 to 28 has neighbours for the interpolation. */
 enum { PADDED_ROWS = DATASET_ROWS + 3, PADDED_COLUMNS = DATASET_COLUMNS + 3 };
 
 static void pad(const uint8_t *from, const float *values, float *padded)
@@ -82,7 +82,7 @@ static void pad(const uint8_t *from, const float *values, float *padded)
     }
 }
 
-/* From -1 on the one side, `size` on the other, and beyond, all is background. To a place in
+/* Limits a place to -1 to `size` (everything beyond is background). Returns the place in
  * `padded`. */
 static float clamp(float place, int size)
 {
@@ -100,7 +100,7 @@ void augment_image(const struct augment_move *move, const uint8_t *from, const f
     pad(from, values, padded);
     for (int row = 0; row < DATASET_ROWS; row++) {
         for (int column = 0; column < DATASET_COLUMNS; column++) {
-            /* Back to where the pixel comes from: shifted back, turned back. */
+            /* The place that the pixel comes from: shifted back, then rotated back. */
             float x = (float)(column - move->right) - centre_x;
             float y = (float)(row - move->down) - centre_y;
             float from_x = clamp(centre_x + (cosine * x + sine * y), DATASET_COLUMNS);

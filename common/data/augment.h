@@ -1,8 +1,7 @@
 /*
- * Augmentation: a training image is turned about its centre and shifted, by other amounts in each
- * epoch. Which amounts is a function of (seed, epoch, number of the image), so they are the same on
- * whichever worker (unless --no-shard) and thread, in whichever batch, and after a resume. Pure
- * functions, any thread.
+ * Augmentation: a training image is rotated about its centre and shifted, by other amounts in each
+ * epoch. The amounts are a function of (seed, epoch, number of the image). They do not depend on
+ * the worker (unless --no-shard), the thread, the batch or a resume. Pure functions, any thread.
  */
 #ifndef PSRING_COMMON_DATA_AUGMENT_H
 #define PSRING_COMMON_DATA_AUGMENT_H
@@ -15,16 +14,16 @@
 
 enum { AUGMENT_SHIFT_MOST = 27 };
 
-/* All 0: images stay as they are. */
+/* All 0: images do not change. */
 struct augmentation {
-    int shift;     /* pixels, at most, to each side; at most AUGMENT_SHIFT_MOST */
-    double rotate; /* degrees, at most, to each side; at most 180 */
+    int shift;     /* the most pixels to each side; at most AUGMENT_SHIFT_MOST */
+    double rotate; /* the most degrees to each side; at most 180 */
 };
 
-/* What happens to one image. */
+/* The move of one image. */
 struct augment_move {
-    int right, down; /* pixels, after the turn */
-    double degrees;  /* clockwise, as seen with row 0 on top */
+    int right, down; /* pixels, after the rotation */
+    double degrees;  /* clockwise, with row 0 on top */
 };
 
 static inline bool augments(const struct augmentation *augmentation)
@@ -33,12 +32,12 @@ static inline bool augments(const struct augmentation *augmentation)
 }
 
 /*
- * "none", or "shift:PIXELS", "rotate:DEGREES" or both with a comma between, in either order, as
- * `option` of a command says it. STATUS_USAGE (logged) for anything else.
+ * Parses "none", "shift:PIXELS", "rotate:DEGREES", or both with a comma between them, in either
+ * order. `option` is the option's name for messages. STATUS_USAGE (logged) for anything else.
  */
 enum status augment_parse(struct augmentation *augmentation, const char *option, const char *text);
 
-/* As augment_parse takes it, in one order, in `text`, which is also returned. */
+/* Writes the augmentation into `text` in the form of augment_parse, shift first. Returns `text`. */
 enum { AUGMENT_TEXT_BYTES = 64 };
 const char *augment_text(const struct augmentation *augmentation, char text[AUGMENT_TEXT_BYTES]);
 
@@ -48,9 +47,9 @@ struct augment_move augment_draw(const struct augmentation *augmentation, uint64
                                  uint64_t epoch, uint32_t sample);
 
 /*
- * to (28, 28) becomes the image `from` (28, 28), moved, with values[x] (256) for a pixel of x. A
- * pixel that comes from between others is interpolated bilinearly; what comes from outside is
- * background, values[0]. Without a turn the result has the very values of the table.
+ * Writes the moved image `from` (28, 28) to `to` (28, 28), with values[x] (256) for a pixel of x. A
+ * pixel between others is interpolated bilinearly; a pixel from outside is background, values[0].
+ * Without a rotation the result has exactly the values of the table.
  */
 void augment_image(const struct augment_move *move, const uint8_t *from, const float *values,
                    float *to);

@@ -6,7 +6,7 @@
 
 enum { BYTE_VALUES = UINT8_MAX + 1 };
 
-/* A pixel x becomes (x / 255 - mean) / std, with those of MNIST's training images. */
+/* A pixel x becomes (x / 255 - mean) / std, with mean and deviation of MNIST's training images. */
 static const float pixel_mean = 0.1307f, pixel_std = 0.3081f;
 
 static enum status open_samplers(struct batches *batches, const struct dataset *dataset,
@@ -56,10 +56,10 @@ static enum status upload_values(struct batches *batches)
     void *memory;
     float *values = batches->host_values = malloc(bytes);
     if (!values)
-        return FAIL(STATUS_NO_MEMORY, "no memory for what pixels become");
+        return FAIL(STATUS_NO_MEMORY, "no memory for the values of pixels");
     for (int x = 0; x < BYTE_VALUES; x++)
         values[x] = ((float)x / 255.0f - pixel_mean) / pixel_std;
-    TRY(device_alloc(batches->device, "what pixels become", bytes, &memory));
+    TRY(device_alloc(batches->device, "the values of pixels", bytes, &memory));
     batches->values = memory;
     device_upload(batches->device, batches->values, values, bytes);
     TRY(device_sync(batches->device));
@@ -67,7 +67,7 @@ out:
     return status;
 }
 
-/* A step that a device repeats reads its batch where it was when it was recorded: one copy. */
+/* A step that a device repeats reads its batch at the recorded address, hence one copy. */
 static enum status open_loader(struct batches *batches, const struct dataset *dataset,
                                const struct batches_options *options)
 {
@@ -186,7 +186,7 @@ void batches_start_rest(struct batches *batches, uint64_t epoch, size_t used)
         loader_start(batches->loader, epoch);
 }
 
-/* The loader's next batch, where it was made. */
+/* The loader's next batch, in place. */
 static size_t next_loaded(struct batches *batches)
 {
     const struct loader_batch *batch = loader_next(batches->loader);

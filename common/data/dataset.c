@@ -56,8 +56,8 @@ static enum status no_memory(void)
     return FAIL(STATUS_NO_MEMORY, "data set: no memory for the names of its files");
 }
 
-/* Sets *path to dir/inside/name or dir/inside/name.gz, whichever is there, else to NULL. Some
- * copies have a dot: train-images.idx3-ubyte. Caller frees. */
+/* Sets *path to dir/inside/name or dir/inside/name.gz if one exists, else to NULL. Some copies have
+ * a dot: train-images.idx3-ubyte. Caller frees. */
 static enum status find_file(const char *dir, const char *inside, const char *name, char **path)
 {
     static const char *const endings[] = {"", ".gz"};
@@ -68,7 +68,7 @@ static enum status find_file(const char *dir, const char *inside, const char *na
             *path = NULL;
             return no_memory();
         }
-        /* Anything but "not there" is for idx_read to report. */
+        /* idx_read reports all errors but "not there" */
         struct stat info;
         if (lstat(*path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR))
             return STATUS_OK;
@@ -98,12 +98,12 @@ static void list_folder(const char *dir, char *text, size_t size)
     free(entries);
 }
 
-/* The folders below --data in which the files may lie, such as torchvision's. */
+/* Folders below --data that may hold the files, such as torchvision's. */
 static const char *const inside_folders[] = {"",       "raw/",  "MNIST/raw/", "FashionMNIST/raw/",
                                              "MNIST/", "mnist/"};
 
-/* Finds all four in the first folder that has one of them. None is read before all are found, so
- * that one message names all that are missing. */
+/* Finds all four files in the first folder that has one of them. It reads none before all are
+ * found, so that one message names all missing files. */
 static enum status find_files(const char *dir, char *paths[DATASET_FILES])
 {
     enum status status = STATUS_OK;

@@ -25,22 +25,25 @@ struct dataset_split {
 
 struct dataset {
     struct dataset_split train, test;
-    /* "mnist" or "fashion-mnist" if the SHA-256 of all four files are the canonical ones, else
-     * "other". Goes into every result. */
+    /* "mnist" or "fashion-mnist" if the SHA-256 sums of all four files are the canonical ones, else
+     * "other". Part of every result. */
     const char *name;
     struct idx *files[DATASET_FILES]; /* own the memory above */
 };
 
 /*
  * Loads train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and
- * t10k-labels-idx1-ubyte from `dir`, each plain or with .gz (plain first), also spelled with a dot
- * (train-images.idx3-ubyte), and also in MNIST/raw and the like below `dir`. Every file is
- * untrusted: see idx.h. Image and label counts must agree. Errors have been logged; STATUS_INPUT,
- * STATUS_IO.
+ * t10k-labels-idx1-ubyte from `dir`.
+ * - Each file may be plain or end with .gz (plain first), and may be spelled with a dot
+ *   (train-images.idx3-ubyte).
+ * - They may be in MNIST/raw or a similar folder below `dir`.
+ *
+ * Every file is untrusted: see idx.h. Image and label counts must agree. Errors have been logged:
+ * STATUS_INPUT, STATUS_IO.
  */
 enum status dataset_open(struct dataset **dataset, const char *dir);
 
-/* One SHA-256 for all four files; "" of no data set (NULL). Errors: logged. */
+/* One SHA-256 for all four files; "" without a data set (NULL). Errors: logged. */
 enum status dataset_sum(const struct dataset *dataset, char sha256[SHA256_HEX_SIZE]);
 
 void dataset_free(struct dataset **dataset);

@@ -23,12 +23,12 @@ enum {
     GZIP_EXPANSION_MAX = 1032,
 };
 
-/* An open file on its way through the reader. */
+/* An open file while it is read. */
 struct idx_reader {
     const char *path; /* for messages */
     gzFile file;      /* reads plain files too */
     struct sha256 sum;
-    uint64_t bytes_max; /* what the file can hold at most once decompressed */
+    uint64_t bytes_max; /* the most bytes that the file can hold, decompressed */
 };
 
 /* Logs that the system refused to open or read `path`. */
@@ -45,7 +45,7 @@ static enum status reader_open(struct idx_reader *reader, const char *path)
     enum status status = STATUS_OK;
     struct stat info;
     *reader = (struct idx_reader){.path = path};
-    /* O_NONBLOCK: opening a FIFO must not wait for a writer; regular files do not mind it. */
+    /* O_NONBLOCK: opening a FIFO must not wait for a writer. It does not affect regular files. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return io_error(path, "opened", errno);
@@ -82,8 +82,8 @@ static void reader_close(struct idx_reader *reader)
 }
 
 /*
- * Reads up to `count` bytes. Fewer mean the end of the file. A gzip file that breaks off or whose
- * check sum is wrong is an error here.
+ * Reads up to `count` bytes. Fewer mean the end of the file. A gzip file that ends early or has a
+ * wrong check sum is an error.
  */
 static enum status reader_read(struct idx_reader *reader, void *into, size_t count, size_t *got)
 {
@@ -95,14 +95,14 @@ static enum status reader_read(struct idx_reader *reader, void *into, size_t cou
         int n = gzread(reader->file, (unsigned char *)into + *got, (unsigned)piece);
         int error = Z_OK;
         const char *message = gzerror(reader->file, &error);
-        /* zlib's own name of the file, such as "<fd:20>", stands before its message. */
+        /* zlib's name of the file, such as "<fd:20>", precedes its message. */
         const char *after = message[0] == '<' ? strstr(message, ">: ") : NULL;
         message = after ? after + 3 : message;
         if (error == Z_ERRNO)
             return io_error(reader->path, "read", errno);
         if (error != Z_OK && error != Z_STREAM_END) {
             log_error("%s: found damaged gzip data (%s), expected a whole file; " FETCH_AGAIN,
-                      reader->path, error == Z_BUF_ERROR ? "it breaks off" : message);
+                      reader->path, error == Z_BUF_ERROR ? "it ends early" : message);
             return error == Z_MEM_ERROR ? STATUS_NO_MEMORY : STATUS_INPUT;
         }
         if (n <= 0)
@@ -206,7 +206,7 @@ static enum status read_values(struct idx_reader *reader, struct idx *idx)
     enum status status = STATUS_OK;
     size_t want = idx->items * idx->item_bytes, got;
     unsigned char extra;
-    if (want > reader->bytes_max) { /* a header that promises more than any such file can hold */
+    if (want > reader->bytes_max) { /* more than any such file can hold */
         return FAIL(
             STATUS_INPUT,
             "%s: the header promises %zu bytes, the file can hold at most %llu; the file is "
@@ -221,10 +221,9 @@ static enum status read_values(struct idx_reader *reader, struct idx *idx)
         return truncated(reader->path, got, want);
     TRY(reader_read(reader, &extra, 1, &got));
     if (got > 0)
-        return FAIL(
-            STATUS_INPUT,
-            "%s: more than %zu bytes after the header, expected exactly as many; " FETCH_AGAIN,
-            reader->path, want);
+        return FAIL(STATUS_INPUT,
+                    "%s: more than %zu bytes after the header, expected no more; " FETCH_AGAIN,
+                    reader->path, want);
 out:
     return status;
 }
@@ -240,7 +239,7 @@ static enum status check_values(const char *path, const struct idx *idx,
             return FAIL(
                 STATUS_INPUT,
                 "%s: value %u at position %zu, expected 0 to %u: psring has %u classes; use "
-                "MNIST, or another set of as many, and not EMNIST's letters",
+                "MNIST or another set with as many classes, not EMNIST's letters",
                 path, idx->values[i], i, shape->value_max, shape->value_max + 1u);
     }
     return STATUS_OK;

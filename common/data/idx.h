@@ -1,10 +1,10 @@
 /*
  * Reads one IDX file (the format of MNIST's four files), plain or gzip, as untrusted input.
  *
- * An IDX file is: two zero bytes, a type byte (8 = unsigned byte, the only one taken here), the
- * number of dimensions, then each dimension as a big-endian 32-bit word, then the values,
- * row-major. Source: LeCun, Cortes, Burges, "The MNIST database of handwritten digits", section
- * "File formats".
+ * An IDX file consists of two zero bytes, a type byte (8 = unsigned byte, the only accepted type),
+ * the number of dimensions, each dimension as a big-endian 32-bit word, and the values, row-major.
+ * Source: LeCun, Cortes, Burges, "The MNIST database of handwritten digits", section "File
+ * formats".
  */
 #ifndef PSRING_COMMON_DATA_IDX_H
 #define PSRING_COMMON_DATA_IDX_H
@@ -21,11 +21,11 @@ enum {
     IDX_ITEMS_MAX = 1000000,
 };
 
-/* What a caller expects of a file. */
+/* The file that a caller expects. */
 struct idx_shape {
     unsigned dimensions;                    /* 1 to IDX_DIMENSIONS_MAX */
-    uint32_t dimension[IDX_DIMENSIONS_MAX]; /* [0] is the number of items, free: not compared */
-    uint8_t value_max;                      /* no value may be larger */
+    uint32_t dimension[IDX_DIMENSIONS_MAX]; /* [0] is the number of items and is not compared */
+    uint8_t value_max;                      /* the largest value allowed */
 };
 
 struct idx {
@@ -36,10 +36,10 @@ struct idx {
 };
 
 /*
- * Reads all of `path`. Anything but exactly one array of the expected shape is refused with one
- * logged line that names the file, what was found, what was expected and what to do. Memory is
- * bounded before it is allocated: by the file's own size (times what gzip can expand) and by
- * IDX_ITEMS_MAX items. STATUS_INPUT for wrong contents, STATUS_IO if it cannot be opened or read.
+ * Reads all of `path`. The file must hold exactly one array of the expected shape. Otherwise one
+ * logged line names the file, what was found, what was expected and what to do. Memory is bounded
+ * before it is allocated: by the file's own size (times gzip's largest expansion) and by
+ * IDX_ITEMS_MAX items. STATUS_INPUT: wrong contents. STATUS_IO: the file cannot be opened or read.
  */
 enum status idx_read(struct idx **idx, const char *path, const struct idx_shape *shape);
 

@@ -11,13 +11,13 @@
 #include "common/base/thread.h"
 #include "common/base/range.h"
 
-enum { ALIGNMENT = 64, TOLD = 6 }; /* a timeline has rows for so many loaders */
+enum { ALIGNMENT = 64, TOLD = 6 }; /* a timeline has rows for TOLD loaders */
 
 struct loader_slot {
     struct loader_batch batch; /* points to the next two */
     float *images;
     uint8_t *labels;
-    const uint32_t *samples; /* the sampler's; stays until its next epoch */
+    const uint32_t *samples; /* the sampler's; valid until its next epoch */
     bool ready;
 };
 
@@ -30,14 +30,14 @@ struct loader {
     _Atomic int numbered; /* threads that have begun */
     uint64_t epoch;
 
-    pthread_mutex_t mutex;   /* of the rest, of each slot's `ready`, and of the sampler */
-    pthread_cond_t may_make; /* a slot is free, or the threads are to end */
-    pthread_cond_t made;     /* a batch is ready, or there is none any more */
-    uint64_t begun;          /* batches that somebody has begun to make, in this epoch */
-    uint64_t asked;          /* batches that the caller has asked for */
-    int making;              /* threads that are in a slot */
+    pthread_mutex_t mutex;   /* guards the fields below, each slot's `ready`, and the sampler */
+    pthread_cond_t may_make; /* a slot is free, or the threads must end */
+    pthread_cond_t made;     /* a batch is ready, or there are no more */
+    uint64_t begun;          /* batches begun in this epoch */
+    uint64_t asked;          /* batches requested by the caller in this epoch */
+    int making;              /* threads that are making a batch */
     bool running;            /* between loader_start and loader_pause */
-    bool over;               /* the sampler has no more */
+    bool over;               /* the sampler has no more batches */
     bool ends;
 };
 
@@ -69,7 +69,7 @@ static void make(const struct loader *loader, struct loader_slot *slot, bool tel
         range_end();
 }
 
-/* With the mutex: the next slot, for the sampler's next batch; NULL: there is none. */
+/* With the mutex held: assigns the sampler's next batch to the next slot. NULL: there is none. */
 static struct loader_slot *begin(struct loader *loader)
 {
     struct sampler *sampler = loader->options.sampler;
@@ -121,7 +121,7 @@ static void *run(void *argument)
 
 /* -------- the caller -------------------------------------------------------------------------- */
 
-/* A thread has made it, or will. */
+/* Waits for a batch that a thread makes. */
 static struct loader_slot *wait_for(struct loader *loader, uint64_t number)
 {
     struct loader_slot *slot = &loader->slots[number % loader->slot_count];
@@ -164,9 +164,9 @@ void loader_start(struct loader *loader, uint64_t epoch)
     pthread_mutex_unlock(&loader->mutex);
 }
 
-/* -------- a loader's life --------------------------------------------------------------------- */
+/* -------- creating and freeing ---------------------------------------------------------------- */
 
-/* Touched here, so that it is there, or is not, before training begins. */
+/* Touches the memory, so that a lack of it shows before training begins. */
 static enum status allocate(struct loader *loader)
 {
     const struct loader_options *options = &loader->options;
@@ -188,7 +188,7 @@ static enum status allocate(struct loader *loader)
     if (whole)
         return STATUS_OK;
     return FAIL(STATUS_NO_MEMORY,
-                "no memory for %zu batches of %zu images that are loaded ahead; use a smaller "
+                "no memory to load %zu batches of %zu images ahead; use a smaller "
                 "--prefetch-batches or --batch",
                 loader->slot_count, options->batch);
 }

@@ -8,13 +8,13 @@
 enum status sampler_steps(size_t samples, size_t world, size_t batch, size_t *steps)
 {
     CHECK(world > 0 && batch > 0);
-    /* Divided one after the other: world * batch could overflow. */
+    /* Two divisions, because world * batch could overflow. */
     *steps = samples / world / batch;
     if (*steps > 0)
         return STATUS_OK;
     return FAIL(STATUS_USAGE,
                 "an epoch of %zu samples has no whole step of %zu workers x batch %zu, expected at "
-                "least one; lower --batch or the number of workers, or train on what is left with "
+                "least one; lower --batch or the number of workers, or train on the remainder with "
                 "--last-batch partial (only in bsp, without --join)",
                 samples, world, batch);
 }
@@ -27,7 +27,7 @@ void sampler_permute(uint64_t seed, uint64_t epoch, uint32_t *order, size_t samp
     for (size_t i = 0; i < samples; i++) {
         if (i % 4 == 0)
             block = rng_block(key, i / 4, 0);
-        /* The "inside-out" form: order[0..i] is a uniform permutation of 0..i after every turn. */
+        /* The "inside-out" form: after every round order[0..i] is a uniform permutation of 0..i. */
         uint32_t j = rng_below(block.word[i % 4], (uint32_t)i + 1);
         order[i] = (uint32_t)i;
         order[i] = order[j];
@@ -103,7 +103,7 @@ void sampler_start_rest(struct sampler *sampler, uint64_t epoch, size_t used)
     sampler->end = (options->samples - used) / options->world / options->batch;
 }
 
-/* Where the samples of batch `step` stand in `order`. */
+/* The place in `order` of the samples of batch `step`. */
 static struct chunk range_of(const struct sampler *sampler, size_t step)
 {
     const struct sampler_options *options = &sampler->options;

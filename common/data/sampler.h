@@ -1,23 +1,23 @@
 /*
- * Which sample is whose, when: a function of (seed, epoch, world, rank, step), so every rank
- * computes the same answer with no message. First the pure functions, then a sampler, which goes
- * through the batches of an epoch.
+ * Assigns samples to ranks and steps, as a function of (seed, epoch, world, rank, step). Every rank
+ * computes the same result without a message. The pure functions come first, then a sampler, which
+ * goes through the batches of an epoch.
  *
- * Training: an epoch is one permutation of all samples. Step s takes the global batch
- * [s W B, (s+1) W B) of it, and rank r the r-th slice of B samples:
+ * Training: an epoch is one permutation of all samples. Step s takes the global batch [s W B, (s+1)
+ * W B) of it, and rank r the r-th slice of B samples:
  *
- *     W = 3, B = 2     step 0              step 1              left over
+ *     W = 3, B = 2     step 0              step 1              remainder
  *     permutation   | 7 2 | 9 4 | 0 8 | 12 1 | 5 11 | 6 3 | 10 13
  *     rank             0     1     2     0      1      2     (dropped this epoch)
  *
- * So W workers with batch B together see, in every step, exactly the samples that one process with
- * batch W B sees, in the same order. The incomplete global batch at the end is dropped: every step
- * weighs every sample alike and all ranks take the same number of steps; another epoch's
- * permutation leaves out other samples. Or it is *joined*: one more step takes what is left over, W
- * parts whose lengths differ by at most one and may be zero. All ranks still take the same number
- * of steps; who averages must weigh parts by their lengths (sampler->global_count).
+ * In every step W workers with batch B together get exactly the samples, in the same order, that
+ * one process with batch W B gets. The incomplete global batch at the end is dropped. Every step
+ * then weighs every sample alike, and all ranks take the same number of steps. The next epoch's
+ * permutation omits other samples. With `joins` one more step takes the remainder, in W parts whose
+ * lengths differ by at most one and may be zero. All ranks still take the same number of steps; an
+ * average must weigh the parts by their lengths (sampler->global_count).
  *
- * Testing: contiguous ranges, one a rank, which cover every sample exactly once.
+ * Testing: one contiguous range per rank; together they hold every sample exactly once.
  */
 #ifndef PSRING_COMMON_DATA_SAMPLER_H
 #define PSRING_COMMON_DATA_SAMPLER_H
@@ -42,39 +42,39 @@ enum status sampler_steps(size_t samples, size_t world, size_t batch, size_t *st
  */
 void sampler_permute(uint64_t seed, uint64_t epoch, uint32_t *order, size_t samples);
 
-/* Workers that each go through all samples have permutations of their own: the `epoch` that worker
- * `rank` gives, rank < 65536. Whatever the number of workers: so that a run that goes on with
- * another number is in the same ones, and sees no image of an epoch again. */
+/* For workers that each go through all samples: the `epoch` for the permutation of worker `rank` <
+ * 65536. It does not depend on the number of workers. A run that continues with another number of
+ * workers thus uses the same permutations, and sees no image of an epoch twice. */
 static inline uint64_t sampler_own_epoch(uint64_t epoch, size_t rank)
 {
     return epoch << 16 | rank;
 }
 
-/* Where in the epoch's permutation rank's slice of `step` lies; count is always `batch`. */
+/* The slice of the rank in the epoch's permutation at `step`; count is always `batch`. */
 struct chunk sampler_slice(size_t world, size_t rank, size_t batch, size_t step);
 
 enum sampler_order {
-    SAMPLER_SHUFFLED,   /* training: whole batches only, unless the last one is joined */
+    SAMPLER_SHUFFLED,   /* training: whole batches only, except for a joined last step */
     SAMPLER_SEQUENTIAL, /* testing: this rank's share; the last batch may be shorter */
 };
 
 struct sampler_options {
     enum sampler_order order;
     size_t samples;     /* in the split */
-    size_t batch;       /* samples a step on this rank, > 0 */
+    size_t batch;       /* samples of this rank per step, > 0 */
     size_t world, rank; /* rank < world. One process playing N workers: world 1, batch N x B */
     uint64_t seed;      /* of the permutations; the same on every rank */
-    bool joins;         /* SAMPLER_SHUFFLED: a last step takes the samples that are left over */
+    bool joins;         /* SAMPLER_SHUFFLED: a last step takes the remaining samples */
 };
 
 struct sampler {
     struct sampler_options options;
-    uint32_t *order;     /* (options.samples): the epoch's */
+    uint32_t *order;     /* (options.samples): the current epoch's order */
     struct chunk share;  /* SAMPLER_SEQUENTIAL */
     size_t steps;        /* in an epoch; 0 is possible for an empty share of SAMPLER_SEQUENTIAL */
-    size_t global_count; /* SAMPLER_SHUFFLED: samples of all ranks in the batch given last */
-    size_t used;         /* samples before step 0 of the running epoch */
-    size_t next, end;    /* step; the end of the running epoch, or none was started */
+    size_t global_count; /* SAMPLER_SHUFFLED: samples of all ranks in the last batch */
+    size_t used;         /* samples before step 0 of the current epoch */
+    size_t next, end;    /* step; the end of the current epoch, or no epoch was started */
 };
 
 /* STATUS_USAGE (logged) if a training epoch has not one whole step, STATUS_NO_MEMORY. */
@@ -82,23 +82,23 @@ enum status sampler_init(struct sampler *sampler, const struct sampler_options *
 void sampler_fini(struct sampler *sampler);
 
 /*
- * Begins `epoch` at step `first_step` <= sampler->steps, wherever another epoch stands. Draws the
- * permutation, on the caller's thread: less than a millisecond for 60,000 samples.
+ * Begins `epoch` at step `first_step` <= sampler->steps, also in the middle of another epoch.
+ * Computes the permutation on the caller's thread: less than a millisecond for 60,000 samples.
  */
 void sampler_start_epoch(struct sampler *sampler, uint64_t epoch, size_t first_step);
 
 /*
- * Training: begins the rest of `epoch` behind the first `used` samples of its permutation, which
- * have been dealt already, to another number of workers perhaps. As many whole steps follow as fit;
+ * Training: begins the remainder of `epoch` after the first `used` samples of its permutation. They
+ * have been used already, perhaps by another number of workers. As many whole steps follow as fit;
  * not with `joins`.
  */
 void sampler_start_rest(struct sampler *sampler, uint64_t epoch, size_t used);
 
-/* How many samples batch `step` < sampler->steps of a whole epoch has. */
+/* The number of samples in batch `step` < sampler->steps of a whole epoch. */
 size_t sampler_count(const struct sampler *sampler, size_t step);
 
-/* The next batch's samples, (*count), valid until the next epoch is started; NULL and a count of 0
- * at the epoch's end. In a joined step the count may be 0, too. */
+/* The next batch's samples, (*count), valid until the next epoch is started. NULL and a count of 0
+ * at the end of the epoch. In a joined step the count may be 0, too. */
 const uint32_t *sampler_next(struct sampler *sampler, size_t *count);
 
 #endif

@@ -267,7 +267,7 @@ Test(checkpoint, a_damaged_one_is_passed_over)
     expect_newest(dir, 3);
     cr_assert_eq(capture_stop(&capture), 2);
     cr_assert(strstr(capture.text, "it is truncated") != NULL);
-    cr_assert(strstr(capture.text, "takes the one before it, cnn.step-00000003") != NULL);
+    cr_assert(strstr(capture.text, "loading the one before it, cnn.step-00000003") != NULL);
     cr_assert(unlink(path) == 0);
     snprintf(path, sizeof path, "%s/cnn.step-00000003.checkpoint", dir);
     cr_assert(truncate(path, 300) == 0);
@@ -446,7 +446,7 @@ Test(checkpoint, a_failed_save_leaves_the_old_one)
     snprintf(temporary, sizeof temporary, "%s.tmp", path);
     cr_assert(symlink("/dev/full", temporary) == 0);
     saved.epoch = 99;
-    assert_refused(checkpoint_save(path, &saved), STATUS_IO, "No space left on device; make room");
+    assert_refused(checkpoint_save(path, &saved), STATUS_IO, "No space left on device; free space");
     saved.epoch = 3;
     cr_assert(checkpoint_load(&loaded, path) == STATUS_OK);
     expect_equal(loaded, &saved);
@@ -533,7 +533,7 @@ Test(checkpoint, says_what_differs_from_this_run)
     options[1].may_differ = false;
     options[1].advice = "do that";
     assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE,
-                   "and 32 here, expected the same; do that, or start anew");
+                   "and 32 here, expected the same; do that, or start again");
     options[1].expected = "at least 40";
     assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE,
                    "batch is 64 there and 32 here, expected at least 40; do that, or");
