@@ -13,7 +13,7 @@ set xrange [0 : most * 1.1]
 set yrange [0 : *]
 set xtics ("0" 0)
 do for [i = 1:words(counts)] { set xtics add (word(counts, i) int(word(counts, i))) }
-set title sprintf("Training keras-cnn, %g ms of computation per step (%d images per worker)\n%s", PACED_MS, BATCH, where)
+set title sprintf("Training %s, %g ms of computation per step (%d images per worker)\n%s", TRAINED, PACED_MS, BATCH, where)
 
 DRAWN = "1 4 8 10 12"
 array NAMES[5] = ["1 server", "W servers", "W servers in workers", "ring", "MPI_Allreduce"]

@@ -140,6 +140,10 @@ bool results_is_drawn(const struct results *results, const struct point *point);
 /* The transport in the first row of a backend; NULL: no row. */
 const char *results_transport(const struct results *results, const char *backend);
 
+/* Writes "ps dedicated 1", "mpi ring", "ring". */
+void results_configuration(char *text, size_t size, const char *backend, const char *placement,
+                           int servers, const char *algorithm);
+
 /*
  * The series of a configuration in figures, at most SERIES_MOST, ended by 0. The numbers are:
  *
@@ -164,7 +168,8 @@ enum training_kind {
     TRAINING_PACED, /* a timed wait instead of computation */
     TRAINING_REAL,  /* on processors, with an accuracy */
     TRAINING_GPU,
-    TRAINING_LEFT_OUT, /* ranks that share a GPU, and rows without an accuracy */
+    TRAINING_LEFT_OUT, /* ranks that share a GPU, rows without an accuracy, and paced trainings
+                          whose settings differ from the first paced one's */
 };
 
 /* Texts are the table's. A number that is not known is NAN. */
@@ -182,6 +187,7 @@ struct trainings {
     struct csv_table table;
     struct training *list; /* in the order of their first rows */
     size_t count;
+    size_t paced_left_out;
 };
 
 /* Reads `path`; STATUS_INPUT and STATUS_NO_MEMORY are logged. Needs trainings_free. */
@@ -192,16 +198,23 @@ void trainings_free(struct trainings *trainings);
 const struct training *trainings_find(const struct trainings *trainings, enum training_kind kind,
                                       const char *who, int workers);
 
+/* Writes "ring", and what else tells a training from others of the same `who` and number of
+ * workers: "ring, lenet, zmq". Cut to `size`. */
+void trainings_name(const struct trainings *trainings, const struct training *training, char *name,
+                    size_t size);
+
+/* Ordered: a run with several pairs has the last agreement in this list. */
 enum agreement {
     AGREEMENT_NONE,     /* fewer than two real trainings, or their weights are not known */
     AGREEMENT_SETTINGS, /* they differ in a setting, so their weights are not compared */
-    AGREEMENT_ROUNDING, /* the order of the sums was free, and their weights differ */
     AGREEMENT_BITS,     /* the same weights, bit for bit */
+    AGREEMENT_ROUNDING, /* the order of the sums was free, and their weights differ */
     AGREEMENT_WRONG,    /* the same order of the same sums, but different weights */
 };
 
-/* Compares the first two real trainings. `setting`: the column that differs (AGREEMENT_SETTINGS),
- * else NULL. */
+/* Compares each real training with each other one. `one` and `two`: the first pair of which the
+ * answer is true; NULL: fewer than two trainings. `setting`: the column that differs
+ * (AGREEMENT_SETTINGS), else NULL. */
 enum agreement trainings_agree(const struct trainings *trainings, const struct training **one,
                                const struct training **two, const char **setting);
 

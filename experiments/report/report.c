@@ -120,8 +120,12 @@ static enum status figures_write(const struct run *run, const char *dir)
         last = put_trainings(files[TRAINING], &run->trainings);
     }
     if (good) {
-        fprintf(files[FACTS], "PACED_MS = %g; BATCH = %g\n", last ? last->paced_ms : 0,
-                last && isfinite(last->batch) ? last->batch : 0);
+        const char *model = last ? csv_table_field(&run->trainings.table, last->row, "model") : "";
+        model = *model ? model : "keras-cnn";
+        const bool plain = strspn(model, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(model);
+        fprintf(files[FACTS], "PACED_MS = %g; BATCH = %g; TRAINED = \"%s\"\n",
+                last ? last->paced_ms : 0, last && isfinite(last->batch) ? last->batch : 0,
+                plain ? model : ""); /* gnuplot executes what some characters begin */
         fprintf(files[NETWORK], "%s\n", run_network(run));
     }
     for (int f = 0; f < FILES; f++)

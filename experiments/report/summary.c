@@ -32,6 +32,13 @@ static void print_link(const struct results *results, FILE *out)
                 results->unprobed, results->probed + results->unprobed);
 }
 
+static struct text training_name(const struct run *run, const struct training *training)
+{
+    struct text name;
+    trainings_name(&run->trainings, training, name.text, sizeof name.text);
+    return name;
+}
+
 static void print_wrong(const struct run *run, FILE *out)
 {
     const struct results *results = &run->results;
@@ -41,7 +48,10 @@ static void print_wrong(const struct run *run, FILE *out)
                 results->wrong == 1 ? "differs" : "differ");
     if (run->agreement == AGREEMENT_WRONG)
         fprintf(out,
-                "WRONG: two trainings that must end with the same weights, bit for bit, do not.\n");
+                "WRONG: two trainings that must end with the same weights, bit for bit, do not.\n"
+                "  %s, %s and %s\n",
+                text_counted(run->one->workers, "worker").text, training_name(run, run->one).text,
+                training_name(run, run->two).text);
     if (run->state == STATE_WRONG)
         fprintf(out, "Do not use this run. Its times are not shown.\n");
     for (size_t p = 0; p < results->point_count; p++) {
@@ -372,8 +382,9 @@ static void print_throughput(const struct run *run, int *section, FILE *out)
     }
     if (!any)
         return;
-    summary_heading(section, out, "Training keras-cnn with %g ms of computation a step: images/s",
-                    any->paced_ms);
+    const char *model = csv_table_field(&run->trainings.table, any->row, "model");
+    summary_heading(section, out, "Training %s with %g ms of computation a step: images/s",
+                    *model ? model : "keras-cnn", any->paced_ms);
     fprintf(out, "  workers   1 server  W servers  W in workers      ring  MPI_Allreduce    if "
                  "averaging were free\n");
     for (int w = next_workers(run, 0); w > 0; w = next_workers(run, w)) {
@@ -391,6 +402,11 @@ static void print_throughput(const struct run *run, int *section, FILE *out)
             "\n  Computation is a timed wait here, so workers that share cores do not slow each "
             "other down.\n  The gradients have their real size and travel over the real "
             "links. One start each.\n");
+    if (run->trainings.paced_left_out > 0)
+        fprintf(out,
+                "  Not shown: %s of another model, computation, transport, compression, network or "
+                "synchronization\n  than the first in train.csv.\n",
+                text_counted((double)run->trainings.paced_left_out, "training").text);
 }
 
 static void print_accuracy(const struct run *run, int *section, FILE *out)
@@ -404,23 +420,32 @@ static void print_accuracy(const struct run *run, int *section, FILE *out)
         if (count++ == 0)
             summary_heading(section, out, "Training for real: accuracy on the test images");
         fprintf(out, "  %-15s %s: %.2f%% after %s images of %s (test loss %.4f, %.0f s)\n",
-                training->who, text_counted(training->workers, "worker").text,
+                training_name(run, training).text, text_counted(training->workers, "worker").text,
                 100 * training->accuracy, text_count(training->images).text,
                 csv_table_field(table, training->row, "dataset"), training->loss,
                 training->seconds);
     }
-    if (run->agreement == AGREEMENT_BITS)
+    const bool more = count > 2; /* than the pair that is compared */
+    if (run->agreement == AGREEMENT_BITS && more)
+        fprintf(out, "\n  Those with equal settings ended with the same weights, bit for bit.\n");
+    else if (run->agreement == AGREEMENT_BITS)
         fprintf(out,
                 "\n  Both ended with the same weights, bit for bit (SHA-256 %.12s). With the "
                 "same order of sums,\n  the topology changes only the time.\n",
                 csv_table_field(table, run->one->row, "weights_sha256"));
-    else if (run->agreement == AGREEMENT_WRONG)
-        fprintf(out, "\n  WRONG: both added the same gradients in the same order, and ended with "
-                     "different weights.\n");
+    else if (run->agreement == AGREEMENT_ROUNDING && more)
+        fprintf(
+            out,
+            "\n  The weights of %s and %s (%s) differ, as sums in different orders do. This run "
+            "cannot show whether that is the only reason.\n",
+            training_name(run, run->one).text, training_name(run, run->two).text,
+            text_counted(run->one->workers, "worker").text);
     else if (run->agreement == AGREEMENT_ROUNDING)
         fprintf(out,
                 "\n  Their weights differ, as sums in different orders do. This run cannot show "
                 "whether that is the only reason.\n");
+    else if (run->agreement == AGREEMENT_SETTINGS && more)
+        fprintf(out, "\n  These trainings are not compared: no two have equal settings.\n");
     else if (run->agreement == AGREEMENT_SETTINGS)
         fprintf(out, "\n  These trainings are not compared: they differ in %s (%s and %s).\n",
                 run->setting, csv_table_field(table, run->one->row, run->setting),

@@ -414,8 +414,8 @@ Test(results, columns_of_earlier_versions_have_their_present_names)
 
 /* -------- trainings --------------------------------------------------------------------------- */
 
-static void add_training(const char *backend, const char *compute, long images, const char *weights,
-                         const char *order)
+static void add_training_of(const char *model, const char *backend, const char *compute,
+                            long images, const char *weights, const char *order)
 {
     char path[128];
     bool server = strcmp(backend, "ps") == 0;
@@ -426,10 +426,16 @@ static void add_training(const char *backend, const char *compute, long images, 
                  "images,seconds,images_per_s,test_loss,test_accuracy,weights_sha256,batch,seed,"
                  "reduce_order,bottleneck,bottleneck_rank\n");
     add_text("train.csv",
-             "%s,vcluster:800mbit,cpu,%s,4,%d,%s,keras-cnn,mnist,%ld,%ld,90,284,0.05,0.9853,%s,64,"
+             "%s,vcluster:800mbit,cpu,%s,4,%d,%s,%s,mnist,%ld,%ld,90,284,0.05,0.9853,%s,64,"
              "1,%s,rank,2\n",
-             backend, compute, server, server ? "dedicated" : "none", images / 256, images, weights,
-             order);
+             backend, compute, server, server ? "dedicated" : "none", model, images / 256, images,
+             weights, order);
+}
+
+static void add_training(const char *backend, const char *compute, long images, const char *weights,
+                         const char *order)
+{
+    add_training_of("keras-cnn", backend, compute, images, weights, order);
 }
 
 Test(results, trainings_of_other_images_are_not_compared)
@@ -458,6 +464,31 @@ Test(results, the_same_order_must_give_the_same_weights)
     add_training("ring", "real", 51200, "bbbb", "ring");
     says(summary(), "WRONG: two trainings that must end with the same weights, bit for bit, do "
                     "not.");
+}
+
+Test(results, every_pair_of_equal_settings_is_compared)
+{
+    add_training_of("lenet", "ps", "real", 51200, "aaaa", "ring");
+    add_training("ps", "real", 51200, "bbbb", "ring");
+    add_training("ring", "real", 51200, "bbbb", "ring");
+    const char *text = summary();
+    says(text, "Those with equal settings ended with the same weights, bit for bit.");
+    says(text, "ps dedicated 1, lenet 4 workers: 98.53%");
+    says(text, "ps dedicated 1, keras-cnn 4 workers: 98.53%");
+    add_training_of("lenet", "ring", "real", 51200, "cccc", "ring");
+    text = summary();
+    says(text, "WRONG: two trainings that must end with the same weights, bit for bit, do not.\n"
+               "  4 workers, ps dedicated 1, lenet and ring, lenet");
+}
+
+Test(results, paced_trainings_of_one_setting_are_shown)
+{
+    add_training_of("lenet", "ring", "paced:50", 2304, "", "");
+    add_training("ring", "paced:50", 2304, "", "");
+    add_training("ps", "paced:20", 2304, "", "");
+    const char *text = summary();
+    says(text, "Training lenet with 50 ms of computation a step");
+    says(text, "Not shown: 2 trainings of another model, computation");
 }
 
 Test(results, paced_trainings_have_a_table_and_their_limit)
