@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# homework.sh new FILE | check [OPTION...] FILE: homework for students: write an all-reduce. 7_your_own.md leads to it.
+#
+#   new FILE           write the skeleton of a solution into FILE (never over an existing file)
+#   check FILE         judge the solution in FILE: the sums for 2 to 8 workers and several lengths, each worker's bytes,
+#                      the number of steps. What is wrong is named in one sentence. Takes 60 s at most.
+#
+#   --time             if it is right, also time it: 4 workers average 4.8 MB, next to psring's ring, in a virtual cluster
+#   --log              if it is wrong, print what it printed with that number of workers
+#   --judge PROGRAM    (default: build/psring_homework of this tree)
+#
+# The exit status is 0 if the solution is right, 1 if it is wrong, 2 if the command is. If the system allows this user no
+# network namespaces, --time measures on loopback and prints the reason.
+set -euo pipefail
+export LC_ALL=C
+
+lessons=$(cd "$(dirname "$0")" && pwd)
+here=$(dirname "$lessons")
+# shellcheck source-path=SCRIPTDIR source=../sweep/script.sh
+. "$here/sweep/script.sh"
+# shellcheck source-path=SCRIPTDIR source=../sweep/launch.sh
+. "$here/sweep/launch.sh"
+
+heed_interrupts "$@"
+
+COMPILE_S=15
+# The judge sees what a solution calls of these.
+watched=(slot_init slot_expect send sent wait_sent flush post wait wait_any)
+
+parse_arguments()
+{
+    action='' file='' judge=$(dirname "$here")/build/psring_homework with_time=0 log=()
+    while (($#)); do
+        case $1 in
+        --time) with_time=1 ;;
+        --log) log=(--log) ;;
+        [!-]*)
+            if [[ ! $action ]]; then
+                action=$1
+            elif [[ ! $file ]]; then
+                file=$1
+            else
+                die "one file at a time; found '$file' and '$1'" 2
+            fi
+            ;;
+        *)
+            take_option "--judge" "$@"
+            shift
+            ;;
+        esac
+        shift
+    done
+    [[ $action == new || $action == check ]] || die "found '$action', expected new or check; see --help" 2
+    [[ $file ]] || die "$action needs a file; see --help" 2
+}
+
+# shellcheck disable=SC2317  # called by a trap
+clean_up()
+{
+    trap '' INT TERM HUP
+    [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
+    [[ ! $cluster ]] || "$here/vcluster.sh" down --name "$cluster" || true
+    [[ ! $out ]] || rm -rf "$out"
+}
+
+write_skeleton()
+{
+    (set -o noclobber && cat "$lessons/homework.c" >"$file") 2>/dev/null ||
+        die "cannot write '$file': it exists already, or its folder cannot be written" 2
+    echo "$file: fill in allreduce, then run $0 check $file"
+}
+
+# Makes $out/solution.so of $file, or prints the first error.
+compile()
+{
+    local options=() name error
+    for name in "${watched[@]}"; do
+        options+=("-Wl,--wrap=transport_$name")
+    done
+    wait_for_child timeout -k 1 $COMPILE_S "${CC:-cc}" -shared -fPIC -std=c11 -D_GNU_SOURCE -O2 -g -ffp-contract=off \
+        -I "$(dirname "$here")" -Wl,-Bsymbolic "${options[@]}" -o "$out/solution.so" -x c "$file" 2>"$out/errors" ||
+        {
+            error=$(grep -m 1 -E 'error|undefined' "$out/errors" || tail -n 1 "$out/errors")
+            echo "Wrong: It does not compile: ${error:-the compiler did not end within $COMPILE_S s}"
+            exit 1
+        }
+}
+
+# column FILE NAME: the values of a column of a CSV file.
+column()
+{
+    awk -F , -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next } at { print $at }' "$1"
+}
+
+# Three starts of each in turn, so that what else the machine does disturbs both alike.
+measure()
+{
+    local backend start status theory
+    max_workers=2 rate=200mbit # raise_network raises two hosts for each
+    raise_network 2>"$out/last.txt" || { cat "$out/last.txt" >&2 && die "no virtual cluster; see the lines above"; }
+    [[ $network != loopback ]] || cat "$out/last.txt" >&2
+    for start in 1 2 3; do
+        for backend in homework ring; do
+            status=0
+            log_to=$out/last.txt launch 4 "$judge" bench "$out/solution.so" --backend "$backend" --transport tcp \
+                --sizes 4800000 -n 3 -w 1 --timeout 20 --csv "$out/$backend.csv" || status=$?
+            ((status == 0)) || { tail -n 5 "$out/last.txt" >&2 && die "start $start of $backend failed; see the lines above"; }
+        done
+    done
+    theory=$(column "$out/ring.csv" theory_time_us | tail -n 1)
+    printf '\nTime of an all-reduce of 4.8 MB by 4 workers, network=%s; three starts each\n' "$network"
+    printf '  %-10s %10s   %10s   %s\n' "" median theory "time / theory"
+    for backend in homework ring; do
+        column "$out/$backend.csv" time_us_median | sort -g | awk -v name="$backend" -v theory="$theory" '
+            { time[NR] = $1 }
+            END {
+                middle = time[int((NR + 1) / 2)]
+                printf "  %-10s %7.1f ms   ", name, middle / 1e3
+                if (theory == theory + 0 && theory > 0)
+                    printf "%7.1f ms   %.2f\n", theory / 1e3, middle / theory
+                else
+                    printf "%10s   not known\n", "-"
+            }'
+    done
+}
+
+parse_arguments "$@"
+# What launch.sh wants to know.
+real_hosts='' shape=flat placing=() limit_s=60 cluster='' child='' link_bits=0 max_workers=0 network=loopback
+cores=$(nproc) out=''
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
+if [[ $action == new ]]; then
+    write_skeleton
+    exit
+fi
+[[ -r $file && ! -d $file ]] || die "cannot read '$file'" 2
+[[ -x $judge && ! -d $judge ]] ||
+    die "'$judge' is not a program; build the target psring_homework first, or name one with --judge" 2
+judge=$(realpath "$judge")
+out=$(mktemp -d)
+compile
+status=0
+wait_for_child "$judge" check "$out/solution.so" "${log[@]}" || status=$?
+((status == 0)) || exit "$status"
+((!with_time)) || measure
