@@ -24,6 +24,7 @@ trials=(
     'faults          faults/fault_trials.sh'
     'resume          faults/resume_trials.sh 10'
     'lessons         lessons/test_lessons.sh'
+    'homework        lessons/test_homework.sh HOMEWORK'
     'worlds          comm/test_bytes.sh 15'
     'cuda_faults     EMULATED emulation/test_faults.sh'
     'nccl_faults     EMULATED emulation/test_nccl_faults.sh'
@@ -120,7 +121,7 @@ echo trial,seconds,result >"$table"
 printf '%-16s %8s  %s\n' trial seconds result
 
 declare -A programs=([TIMELINE]=tests/check_timeline
-    [STRANGERS]=tests/strangers [COSTS]=tests/print_costs [LIBRARY]=tests/mpi_library
+    [STRANGERS]=tests/strangers [HOMEWORK]=psring_homework [COSTS]=tests/print_costs [LIBRARY]=tests/mpi_library
     [ALLREDUCE]=tests/test_allreduce [COMPRESSED]=tests/test_compressed [RESIDUAL]=tests/test_residual
     [UPDATES]=tests/test_updates [NODE_BYTES]=tests/test_node_bytes)
 failed=0

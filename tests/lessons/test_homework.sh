@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# test_homework.sh JUDGE [--short]: the judge of the homework gives each solution of homework/ the right verdict, within
+# 60 s, and leaves no process. A solution is the skeleton, in which a file of homework/ replaces the student's lines. The
+# first line of a wrong one has the sentence that it must get. --short: a third of the solutions.
+set -uo pipefail
+# shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
+. "$(dirname "$0")/../lib/lib.sh"
+
+judge=$(realpath "$1")
+homework=$root/experiments/lessons/homework.sh
+
+# build BODY FILE: the skeleton with these lines.
+build()
+{
+    awk -v body="$1" -v common="$here/homework/common.inc" '
+        function insert(file, line) { while ((getline line <file) > 0) print line; close(file) }
+        /^ \* Afterwards `data`/ { print " */"; insert(common); print "/*" }
+        /Your code/ { skips = 1; insert(body) }
+        !skips { print }
+        /\(void\)workers/ { skips = 0 }' "$root/experiments/lessons/homework.c" >"$2"
+    sed -i 's/#include <stdlib.h>/&\n#include <string.h>/' "$2"
+}
+
+# verdict FILE OPTION...: what the judge prints, in $folder/said, and its exit code.
+verdict()
+{
+    "$homework" check --judge "$judge" "$@" >"$folder/said" 2>&1
+}
+
+# is_wrong SENTENCE: the last verdict has the sentence.
+is_wrong()
+{
+    [[ $status == 1 ]] && head -n 1 "$folder/said" | grep -q "^Wrong: .*$1"
+}
+
+# Processes that run the judge or what it has started.
+left()
+{
+    pgrep -f "^$judge check $folder" || true
+}
+
+# --- the solutions ---------------------------------------------------------------------------------------------
+
+slow='endless_loop|endless_sends'
+count=0
+for body in "$here"/homework/{right,wrong}_*.inc; do
+    solution=$(basename "$body" .inc) before=$SECONDS begin=$EPOCHREALTIME
+    ((!short)) || { ((count++ % 3 == 0)) && [[ ! $solution =~ $slow ]]; } || continue
+    build "$body" "$folder/$solution.c"
+    status=0
+    verdict "$folder/$solution.c" || status=$?
+    echo "$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%5.1f s", b - a }')  $solution: $(head -n 1 "$folder/said")"
+    ((SECONDS - before <= 60)) || fail "$solution: the verdict took $((SECONDS - before)) s, more than 60 s"
+    if [[ $solution == right_* ]]; then
+        [[ $status == 0 && $(head -n 1 "$folder/said") == "Right: "* ]] || fail "$solution: exit $status: $(cat "$folder/said")"
+    else
+        sentence=$(sed -n '1s|^/\* Wrong: \(.*\) \*/$|\1|p' "$body")
+        [[ $sentence ]] || fail "$solution: its first line has no sentence"
+        is_wrong "$sentence" || fail "$solution: exit $status, expected '$sentence': $(cat "$folder/said")"
+    fi
+done
+
+# --- the skeleton, files that are no solution ------------------------------------------------------------------
+
+"$homework" new "$folder/mine.c" >"$folder/said" || fail "new: $(cat "$folder/said")"
+status=0
+verdict "$folder/mine.c" || status=$?
+is_wrong 'no worker sent anything, and all vectors are unchanged' ||
+    fail "the skeleton: exit $status: $(cat "$folder/said")"
+sed -i 's/backend_homework/backend_mine/' "$folder/mine.c"
+status=0
+verdict "$folder/mine.c" || status=$?
+is_wrong 'It has no .const struct backend backend_homework' ||
+    fail "no backend_homework: exit $status: $(cat "$folder/said")"
+cp "$folder/mine.c" "$folder/kept.c"
+for arguments in "" "check" "check $folder/none.c" "new $folder/mine.c" "mark $folder/mine.c" "check --fast $folder/mine.c" \
+    "check --judge /nowhere $folder/mine.c"; do
+    status=0
+    # shellcheck disable=SC2086  # an option and its value
+    "$homework" $arguments >/dev/null 2>"$folder/said" || status=$?
+    [[ $status == 2 && $(wc -l <"$folder/said") == 1 ]] || fail "bad usage '$arguments': exit $status: $(cat "$folder/said")"
+done
+cmp -s "$folder/mine.c" "$folder/kept.c" || fail "new has replaced a file"
+
+# --- no process remains ----------------------------------------------------------------------------------------
+
+# A process that a solution starts, in a session of its own.
+printf '%s\n' '#include <unistd.h>' >"$folder/forks.c"
+printf '%s\n' 'if (me == 0 && fork() == 0) {' '    setsid();' '    execlp("sleep", "sleep", "98765.4", (char *)0);' '}' >"$folder/forks.inc"
+build "$folder/forks.inc" "$folder/body.c"
+cat "$folder/body.c" >>"$folder/forks.c"
+verdict "$folder/forks.c" && fail "a solution that averages nothing is right: $(cat "$folder/said")"
+! pgrep -f '^sleep 98765.4' >/dev/null || fail "a process that a solution started remains"
+
+# Interrupted in an endless loop.
+for signal in INT TERM; do
+    build "$here/homework/wrong_endless_loop.inc" "$folder/endless.c"
+    "$homework" check --judge "$judge" "$folder/endless.c" >/dev/null 2>&1 &
+    pid=$!
+    within pgrep -f "^$judge check" >/dev/null
+    kill -"$signal" $pid
+    status=0
+    wait $pid || status=$?
+    ((status >= 128)) || fail "after SIG$signal it exits with $status"
+    [[ ! $(left) ]] || fail "after SIG$signal processes remain: $(left)"
+done
+echo "test_homework: all verdicts are right"
