@@ -1,10 +1,11 @@
 /*
- * Under mpirun every backend over the mpi transport gives the bits that it gives over tcp and zmq
- * with ranks as threads (spawn.h). All other tests of collectives run threads alone. One test a
- * backend, run with --filter: a process initialises MPI once. Rank 0 runs the threads.
+ * Under mpirun every backend over the mpi transport gives the same bits as over tcp and zmq with
+ * ranks as threads (spawn.h). All other tests of collectives use only threads. Each backend is one
+ * test, selected with --filter, because a process can initialise MPI only once. Rank 0 runs the
+ * threads.
  *
- * Numbers are rough, so that their sums show the order of addition; for the backend mpi, whose
- * order is the library's, they are whole.
+ * The data are rough numbers, so their sums show the order of addition. For the backend mpi, whose
+ * library chooses the order, they are whole numbers.
  */
 #include <criterion/criterion.h>
 #include <limits.h>
@@ -24,7 +25,7 @@ static const size_t counts[BUCKETS] = {1003, 0, LONGEST, 1, 5};
 /* One way to average. */
 struct way {
     struct shape shape;
-    bool in_rows; /* in two groups, each half of the ranks */
+    bool in_rows; /* in two groups of half the ranks each */
     bool overlap;
     bool whole_numbers;
 };
@@ -73,7 +74,7 @@ static void average(struct world *world, const struct way *way, struct found *fo
         world_group_free(&row, world);
 }
 
-/* -------- both ways --------------------------------------------------------------------------- */
+/* -------- comparison of mpirun and threads ---------------------------------------------------- */
 
 struct comparison {
     struct way way;
@@ -90,7 +91,7 @@ static void compare(struct world *world, void *context)
     for (size_t b = 0; b < BUCKETS && found->is_worker; b++) {
         for (size_t i = 0; i < counts[b]; i++)
             rank_assert(memcmp(&found->data[b][i], &expected->data[b][i], sizeof(float)) == 0,
-                        "%s over %s, bucket %zu, element %zu: %a, and under mpirun %a",
+                        "%s over %s, bucket %zu, element %zu: %a, under mpirun %a",
                         comparison->way.shape.backend->name,
                         transport_kind_name(comparison->way.shape.transport), b, i,
                         (double)found->data[b][i], (double)expected->data[b][i]);
@@ -169,15 +170,15 @@ Test(bits, hierarchical)
     world_close(&world);
 }
 
-/* ThreadSanitizer does not see the locks of Open MPI, under which one thread writes into another
- * one's receive buffers: it would blame the reader. */
+/* In Open MPI one thread may write into another thread's receive buffers under a lock that
+ * ThreadSanitizer does not see. It would report the reader. */
 #ifdef __SANITIZE_THREAD__
 enum { WITH_TWO_THREADS = 0 };
 #else
 enum { WITH_TWO_THREADS = 1 };
 #endif
 
-/* A comm whose servers are still at work can be closed. */
+/* A comm can be closed while its servers are still at work. */
 static void check_close(struct world *world)
 {
     struct shape shape = {.backend = &backend_ps,
@@ -189,7 +190,8 @@ static void check_close(struct world *world)
     struct comm *comm = NULL;
     allreduce_open(&comm, world, &shape, &setup);
     allreduce_check_exact(comm, 0, data, counts[0], 1, 0);
-    rank_assert_ok(world_barrier(world, NULL)); /* a rank that closes ends its server's answers */
+    rank_assert_ok(
+        world_barrier(world, NULL)); /* first: a closing rank ends its server's answers */
     comm_close(&comm);
 }
 
@@ -212,7 +214,7 @@ Test(bits, ps)
     world_close(&world);
 }
 
-/* MPI counts in int. */
+/* MPI's counts have type int. */
 static void check_long_messages_are_refused(struct world *world)
 {
     const struct transport_options options = {.kind = TRANSPORT_MPI,

@@ -1,7 +1,7 @@
 /*
- * Every backend over tcp and zmq, every placement, world size and length. Data depends on rank and
- * index, every element is compared, then all ranks are compared to the bit. Bytes are compared with
- * the closed formulas, to the byte.
+ * Every backend over tcp and zmq, with every placement, world size and length. Data depends on rank
+ * and index. Every element is compared, then all ranks bit by bit. Bytes equal the closed formulas
+ * exactly.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ enum { OPERATIONS = 3 };
 
 static _Thread_local struct world *world;
 
-/* The contributions of all workers, to compute the expected result here. */
+/* The contributions of all workers, to compute the expected result locally. */
 static float **make_sources(int workers, size_t count)
 {
     float **sources = calloc((size_t)workers, sizeof *sources);
@@ -34,7 +34,7 @@ static float **make_sources(int workers, size_t count)
     return sources;
 }
 
-/* The same bits on all workers, in every run, and a sum of the right size. */
+/* All workers get the same bits in every run, and the sum has the right size. */
 static void check_same(struct comm *comm, float *data, size_t count, float scale)
 {
     float *first = calloc(count + 1, sizeof *first);
@@ -53,7 +53,7 @@ static void check_same(struct comm *comm, float *data, size_t count, float scale
     free(first);
 }
 
-/* With the ring's order, ring and ps give the very bits of reduce_in_order. */
+/* With the ring's order, ring and ps give the same bits as reduce_in_order. */
 static void check_order(const struct shape *shape, struct comm *comm, float *data, size_t count,
                         float scale)
 {
@@ -72,7 +72,7 @@ static void check_order(const struct shape *shape, struct comm *comm, float *dat
     free(expected);
 }
 
-/* One plan of a comm that is open. */
+/* Checks one plan of an open comm. */
 static void check_plan(const struct shape *shape, struct comm *comm, size_t count, bool ordered)
 {
     float scale = 0.5f; /* a power of two: scaling stays exact */
@@ -94,7 +94,7 @@ static void check_plan(const struct shape *shape, struct comm *comm, size_t coun
     allreduce_check_bytes(shape, comm, world, count, ordered ? OPERATIONS : OPERATIONS + 1);
 }
 
-/* Connected once, planned for every length. */
+/* Connects once and plans every length. */
 static void check_counts(const struct shape *shape, const size_t *counts, size_t count)
 {
     struct comm *comm = NULL;
@@ -109,8 +109,8 @@ static void check_counts(const struct shape *shape, const size_t *counts, size_t
     comm_close(&comm);
 }
 
-/* No element, fewer than ranks, some more, several segments in each chunk (of a length that is
- * given: many); a short vector after a long one. */
+/* Lengths: no element, fewer than ranks, some more, several segments in each chunk (many with a
+ * given segment length), and a short vector after a long one. */
 static void check_lengths(const struct shape *shape)
 {
     static const size_t all[] = {0, 1, 2, 3, 5, 262147, 7, 8, 64, 1000, 65537};
@@ -124,8 +124,8 @@ static void check_lengths(const struct shape *shape)
         check_counts(shape, few, sizeof few / sizeof *few);
 }
 
-/* Two workers swap a short vector in one message, longer ones in pieces; long ones go by slices of
- * two pieces. */
+/* Two workers exchange a short vector in one message and longer ones in pieces. The messages of
+ * long vectors are slices of two pieces. */
 static void check_pair(enum transport_kind transport)
 {
     enum { PIECE = 98304 };
@@ -148,7 +148,7 @@ static void check_pair(enum transport_kind transport)
     }
 }
 
-/* Averages rough numbers by halving-doubling; returns how many messages this rank has sent. */
+/* Averages rough numbers by halving-doubling. Returns the number of messages sent by this rank. */
 static size_t average_rough(enum transport_kind transport, size_t segment_bytes, float *data,
                             size_t count)
 {
@@ -167,8 +167,8 @@ static size_t average_rough(enum transport_kind transport, size_t segment_bytes,
     return moved.worker.sent_messages;
 }
 
-/* 2, 4, 8 workers exchange a short vector whole, in half as many messages as a longer one. The bits
- * are those of halving: segments of one element make it go that way. */
+/* 2, 4 and 8 workers exchange a short vector whole, in half as many messages as a longer one. The
+ * bits are those of halving, which segments of one element enforce. */
 static void check_doubling(enum transport_kind transport)
 {
     enum { SHORT = DOUBLING_BYTES_MAX / sizeof(float) };
@@ -181,7 +181,7 @@ static void check_doubling(enum transport_kind transport)
     rank_assert_eq(average_rough(transport, 0, halved, SHORT + 1), 2 * steps);
 }
 
-/* Short messages over and over; returns how many of them took a second on this rank. */
+/* Repeats short all-reduces. Returns how many of them took a second on this rank. */
 static double count_slow_rounds(struct comm *comm)
 {
     enum { ROUNDS = 1500 };
@@ -196,8 +196,8 @@ static double count_slow_rounds(struct comm *comm)
 }
 
 /*
- * Whoever sleeps must be woken by every event. A lost one shows as a full second of waiting. A
- * machine that is busy elsewhere may take as long, but not every time.
+ * Every event must wake a sleeping thread. A lost event shows as a full second of waiting. On a
+ * machine that is busy with other work this may happen too, but not every time.
  */
 static void check_no_wakeup_is_lost(enum transport_kind transport)
 {
@@ -217,7 +217,7 @@ static void check_no_wakeup_is_lost(enum transport_kind transport)
     comm_close(&comm);
 }
 
-/* A worker that says goodbye early does not time out while another one takes longer. */
+/* A worker that sends its goodbye early does not time out while another worker takes longer. */
 static void check_uneven_finish(enum transport_kind transport)
 {
     static const size_t count = 1000;
@@ -249,8 +249,8 @@ static void check_segmented(const struct backend *backend, enum transport_kind t
         check_lengths(&shape);
 }
 
-/* The hosts that so many ranks can be played on, all alike: by neighbours, and dealt out; with the
- * ring's order of addition where that goes. */
+/* All hosts with equal numbers of ranks: neighbours, or ranks dealt out in turn. Also with the
+ * ring's order of addition, if it is possible. */
 static void check_hosts(enum transport_kind transport, size_t segment_bytes)
 {
     for (int locals = 1; locals <= world->size; locals++) {
@@ -262,16 +262,16 @@ static void check_hosts(enum transport_kind transport, size_t segment_bytes)
                                   .dealt_out = way == 2,
                                   .any_order = way > 0};
             if (way == 2 && (locals == 1 || locals == world->size))
-                continue; /* the same as by neighbours */
+                continue; /* the same as neighbours */
             if (segment_bytes > 0 && way != 1 && !spawn_is_long())
-                continue; /* segments do not change which host a rank is on */
+                continue; /* segments do not change a rank's host */
             allreduce_play_hosts(world, &shape);
             check_lengths(&shape);
         }
     }
 }
 
-/* On hosts with unequal numbers of ranks, and in the ring's order on ranks that are dealt out or
+/* Refused: hosts with unequal numbers of ranks, and the ring's order on ranks that are dealt out or
  * compress. */
 static void check_hosts_refused(void)
 {
@@ -313,7 +313,7 @@ static void check_refusal(void)
     rank_assert(!comm);
 }
 
-/* Buckets of different lengths, one of them empty, taken from last to first. */
+/* Buckets of different lengths, one of them empty, started from last to first. */
 static void check_buckets(const struct shape *shape)
 {
     static const size_t counts[] = {5, 0, 30011, 64, 20011};
@@ -330,7 +330,7 @@ static void check_buckets(const struct shape *shape)
     comm_close(&comm);
 }
 
-/* A backend that is still at work when it is closed, unless somebody waits for it. */
+/* A backend that is still at work when it is closed, unless its caller waits. */
 struct slow {
     bool begun, finished;
 };
@@ -359,7 +359,7 @@ static void slow_close(void *self)
     free(slow);
 }
 
-/* After an error a comm is closed with buckets under way: their memory is the caller's again. */
+/* After an error a comm is closed with buckets under way. Then the caller owns their memory. */
 static void check_close_in_the_middle(void)
 {
     static const struct backend slow = {
@@ -376,8 +376,7 @@ static void check_close_in_the_middle(void)
     rank_assert_eq(data, 1);
 }
 
-/* -------- what is run --------------------------------------------------------------------------
- */
+/* -------- all tests --------------------------------------------------------------------------- */
 
 static void check_servers(enum transport_kind transport)
 {
@@ -397,7 +396,7 @@ static void check_servers(enum transport_kind transport)
                               .transport = transport,
                               .servers = spare,
                               .placement = PLACEMENT_MIXED};
-        if (world->size <= 5 || spare == 2) /* with few workers, more spare servers than them */
+        if (world->size <= 5 || spare == 2) /* with few workers, more spare servers than workers */
             check_lengths(&mixed);
     }
 }

@@ -1,4 +1,4 @@
-/* Which gradients go together: worked examples, and what holds for any layers. */
+/* The gradients that share a bucket: worked examples, and rules that hold for any layers. */
 #include <criterion/criterion.h>
 #include <stdint.h>
 
@@ -11,7 +11,7 @@ static struct bucket buckets[BUCKETS_MAX];
 struct example {
     size_t bytes;
     bool cut;
-    size_t used, first[8]; /* where each begins; the one before it begins where it ends */
+    size_t used, first[8]; /* start of each; each ends where the one before begins */
 };
 
 static void check_example(const size_t *counts, size_t layers, const struct example *example)
@@ -34,12 +34,12 @@ Test(bucket, small_layers_are_fused)
 {
     static const size_t counts[] = {10, 0, 30, 20, 0, 5};
     static const struct example examples[] = {
-        {0, false, 1, {0}},             /* everything in one */
+        {0, false, 1, {0}},             /* all layers in one */
         {1, false, 4, {60, 40, 10, 0}}, /* a bucket a layer */
-        {100, false, 3, {40, 10, 0}},   /* 25 elements, 30, then what is left */
+        {100, false, 3, {40, 10, 0}},   /* 25 elements, 30, then the rest */
         {140, false, 2, {10, 0}},       /* 25 are too few, 55 enough */
         {1000, false, 1, {0}},
-        {100, true, 4, {40, 25, 10, 0}},    /* 30 are more than 25: two of 15; what is left */
+        {100, true, 4, {40, 25, 10, 0}},    /* 30 are more than 25: two of 15; the rest */
         {60, true, 5, {50, 40, 25, 10, 0}}, /* 5 and 10 of 20; the other 10 */
         {0, true, 1, {0}},
     };
@@ -47,7 +47,8 @@ Test(bucket, small_layers_are_fused)
         check_example(counts, sizeof counts / sizeof *counts, &examples[i]);
 }
 
-/* keras-cnn's: 1 MB of dense1 goes first, then the rest of it in two; the convolutions follow. */
+/* keras-cnn: the first bucket is 1 MB of dense1. The rest of dense1 makes two; then the
+ * convolutions. */
 Test(bucket, the_first_is_small)
 {
     static const size_t counts[] = {320, 18496, 1179776, 1290};
@@ -69,7 +70,8 @@ Test(bucket, no_parameters)
     cr_expect_eq(buckets[0].count, 0);
 }
 
-/* Any layers: covered once from the end, none empty, none of twice the limit where it may cut. */
+/* Any layers: the buckets cover them once from the end, and none is empty. If buckets may be cut,
+ * none is twice as large as the limit. */
 Test(bucket, any_layers)
 {
     static const size_t limits_bytes[] = {4, 100, 4096, 1 << 20, 3 << 20, 100 << 20};

@@ -1,4 +1,4 @@
-/* In which order buckets travel: worked examples, and what holds for any layers. */
+/* The order in which buckets are sent: worked examples, and rules that hold for any layers. */
 #include <criterion/criterion.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,9 +23,9 @@ static void check(const struct bucket_layer *layers, size_t layer_count, size_t 
                      expected[i]);
 }
 
-/* Two layers of four buckets, numbers 0 to 3 of the later one, ready from 1 to 4, and 4 to 7, ready
- * from 5 to 8. A bucket takes 1.5. Bucket 2 is under way when 4 is ready; from then on what the
- * first layer needs goes first, as soon as it is there. */
+/* Two layers of four buckets. Buckets 0 to 3 of the later layer are ready at times 1 to 4; buckets
+ * 4 to 7 are ready at 5 to 8. Sending a bucket takes 1.5. Bucket 2 is under way when bucket 4 is
+ * ready. From then on the first layer's buckets go first, as soon as they are ready. */
 Test(bucket_order, what_is_needed_first_overtakes)
 {
     static const struct bucket_layer layers[] = {{40, 4, 2, 4}, {40, 4, 2, 4}};
@@ -33,7 +33,7 @@ Test(bucket_order, what_is_needed_first_overtakes)
     check(layers, 2, 10, expected, 8);
 }
 
-/* With no parts nothing of the later layer can go before all of it is ready. */
+/* Without parts, no bucket of the later layer can go before the whole layer is ready. */
 Test(bucket_order, layers_without_parts)
 {
     static const struct bucket_layer layers[] = {{40, 1, 2, 4}, {40, 1, 2, 4}};
@@ -55,7 +55,7 @@ Test(bucket_order, no_parameters)
     check(layers, 1, 10, expected, 1);
 }
 
-/* Any layers: every bucket once. */
+/* Any layers: every bucket occurs once. */
 Test(bucket_order, any_layers_give_a_permutation)
 {
     uint32_t seed = 1;

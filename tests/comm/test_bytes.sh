@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# test_bytes.sh [MOST | --short]: the bytes that bench counts are those of theory, to the byte, for every
-# backend, transport, placement and 1 to MOST workers (5); no element is wrong. --short: a choice of workers. Read from
-# bench.csv, as a user would. What is expected is computed here a second time, from the definitions.
+# test_bytes.sh [MOST | --short]: the bytes that bench counts equal theory exactly, for every backend, transport and
+# placement, and for 1 to MOST workers (5). No element is wrong. --short: only some numbers of workers. The bytes are
+# read from bench.csv, as a user would. The test computes the expected bytes a second time, from the definitions.
 set -euo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 most=5
 ((short)) || most=${1:-5}
-# 0, 4, 284, 20164 and 1431644 bytes: nothing, less than an element for everybody, and uneven parts.
+# 0, 4, 284, 20164 and 1431644 bytes: nothing, less than one element for each rank, and uneven parts.
 sizes=(-b 0 -e 1500000 -f 71 -n 1 -w 1)
 runs=0
 
@@ -40,10 +40,10 @@ for transport in zmq mpi tcp; do
 done
 
 awk -F, -v rows=$((runs * 5)) '
-    # Elements of part `index` of `parts`.
+    # The number of elements in part `index` of `parts`.
     function part(count, parts, at) { return int(count / parts) + (at % parts < count % parts) }
 
-    # The most that a rank of the ring sends: everything twice, but for two neighbouring chunks.
+    # The most that a rank of the ring sends: every chunk twice, except for two neighbouring chunks.
     function ring(count, workers, rank, sent, most) {
         most = 0
         for (rank = 0; workers > 1 && rank < workers; rank++) {
@@ -53,7 +53,7 @@ awk -F, -v rows=$((runs * 5)) '
         return 4 * most
     }
 
-    # Chunks first .. first+size-1.
+    # The elements of chunks first .. first+size-1.
     function parts(count, workers, first, size, i, sum) {
         sum = 0
         for (i = first; i < first + size; i++)
@@ -61,10 +61,10 @@ awk -F, -v rows=$((runs * 5)) '
         return sum
     }
 
-    # The most that a rank of halving-doubling sends. Up to 2 KB among 2 or 4 workers: all of it, to one partner, and
-    # among 4 to another. Else every chunk but its own while the workers are
-    # cut into 2 parts (or 3, 5, ...), then parts, and the same again as it was given: the chunks of
-    # its part, by every other part.
+    # The most that a rank of halving-doubling sends. Up to 2 KB, 2 workers send the whole vector to their partner, and 4
+    # workers send it to two partners. Otherwise the workers are cut into 2 parts (or 3, 5, ...), and each part again.
+    # Reduce-scatter: a rank sends every chunk except its own once. All-gather: at each cut it sends the chunks of its
+    # part to every other part.
     function rhd(count, workers, rank, first, size, ways, moved, most) {
         most = 0
         if ((workers == 2 || workers == 4) && 4 * count <= 2048)
@@ -86,7 +86,7 @@ awk -F, -v rows=$((runs * 5)) '
         return 4 * most
     }
 
-    # A worker sends everything, but for the shard of a server in its own process.
+    # A worker sends everything, except for the shard of a server in its process.
     function ps_worker(count, workers, servers, colocated, least) {
         least = 0
         if (colocated && servers == workers)
@@ -94,7 +94,7 @@ awk -F, -v rows=$((runs * 5)) '
         return 4 * (count - least)
     }
 
-    # A server answers every worker that is not in its own process.
+    # A server answers every worker that is not in its process.
     function ps_server(count, workers, servers, colocated) {
         return 4 * (workers - colocated) * part(count, servers, 0)
     }
@@ -119,7 +119,7 @@ awk -F, -v rows=$((runs * 5)) '
         } else if ($column["backend"] == "rhd") {
             worker = rhd(count, workers)
         } else if ($column["backend"] == "hierarchical") {
-            worker = 0 # all are on one host
+            worker = 0 # all ranks are on one host
         } else {
             worker = ps_worker(count, workers, servers, colocated)
             server = ps_server(count, workers, servers, colocated)

@@ -1,4 +1,4 @@
-/* Numbers of 16 bits: every code, every rounding, and that error feedback loses nothing. */
+/* Numbers of 16 bits: every code, every rounding. Error feedback loses nothing. */
 #include "common/comm/compress.h"
 
 #include <criterion/criterion.h>
@@ -17,7 +17,7 @@ static int exponent_bits(enum compress kind)
     return kind == COMPRESS_FP16 ? 5 : 8;
 }
 
-/* The number that a code stands for, from its definition, in double precision. */
+/* The value of a code, from its definition, in double precision. */
 static double meaning(enum compress kind, uint16_t code)
 {
     int fraction_bits = 15 - exponent_bits(kind), bias = (1 << (exponent_bits(kind) - 1)) - 1;
@@ -43,8 +43,8 @@ static float decode_one(enum compress kind, uint16_t code)
     return value;
 }
 
-/* The nearest number that has a code; of two equally near ones that with the even code. By looking:
- * the codes of positive numbers order like the numbers. */
+/* The nearest number that has a code; of two equally near ones, the one with the even code. It is
+ * found by search, because the codes of positive numbers have the order of the numbers. */
 static double nearest(enum compress kind, double value)
 {
     uint16_t low = 0, high = (uint16_t)(kind == COMPRESS_FP16 ? 0x7BFF : 0x7F7F);
@@ -73,8 +73,7 @@ Test(compress, every_code_round_trips)
         compress_encode(kinds[k], again, values, NULL, CODES);
         for (int code = 0; code < CODES; code++) {
             double expected = meaning(kinds[k], (uint16_t)code);
-            if (isnan(
-                    expected)) { /* a NaN stays one, of the same sign; it may become a quiet one */
+            if (isnan(expected)) { /* a NaN stays a NaN of the same sign; it may become quiet */
                 cr_assert(isnan(values[code]));
                 cr_assert(isnan(meaning(kinds[k], again[code])));
                 cr_assert_eq(again[code] & 0x8000, code & 0x8000);
@@ -96,7 +95,7 @@ static void expect_nearest(enum compress kind, float value)
     cr_assert_eq(signbit(found) != 0, signbit(value) != 0);
 }
 
-/* Around every code: the number itself, the middle to the next, and the floats beside that. */
+/* Around every code: the number, the middle to the next one, and the floats next to the middle. */
 Test(compress, rounds_to_nearest_even)
 {
     for (size_t k = 0; k < 2; k++) {
@@ -137,7 +136,7 @@ Test(compress, saturates_and_shows_what_is_not_finite)
         cr_expect_eq(decode_one(kinds[k], encode_one(kinds[k], INFINITY)), INFINITY);
         cr_expect_eq(decode_one(kinds[k], encode_one(kinds[k], -INFINITY)), -INFINITY);
         cr_expect(isnan(decode_one(kinds[k], encode_one(kinds[k], NAN))));
-        /* A NaN whose mark is only in the bits that are dropped. */
+        /* A NaN whose only set fraction bits are dropped. */
         uint32_t bits = 0x7F800001;
         float faint;
         memcpy(&faint, &bits, sizeof faint);
@@ -162,7 +161,7 @@ Test(compress, facts)
     cr_expect_eq(compress_float_bytes(COMPRESS_NONE, 1001), 1001);
 }
 
-/* The loops do what the single numbers do, wherever the codes stand. */
+/* At every alignment the loops give the results of single numbers. */
 Test(compress, adding_at_any_alignment)
 {
     enum { COUNT = 1003 };
@@ -203,7 +202,7 @@ static float on_grid(float value)
     return (float)(ldexp(rint(ldexp((double)value, 20)), -20));
 }
 
-/* What was sent in all, and the residual, is what was to be sent: to the bit, at every step. */
+/* At every step the sum of all sent values and the residual equals the exact sum, bit by bit. */
 Test(compress, feedback_sends_everything_in_the_end)
 {
     for (size_t k = 0; k < 2; k++) {
@@ -227,7 +226,7 @@ Test(compress, feedback_sends_everything_in_the_end)
     }
 }
 
-/* What is below half of the smallest number is lost at every step without feedback. */
+/* Without feedback, a value below half of the smallest number is lost at every step. */
 Test(compress, feedback_keeps_what_rounding_loses)
 {
     const float small = 1e-8f; /* fp16: a third of half of 2^-24 */
@@ -243,7 +242,8 @@ Test(compress, feedback_keeps_what_rounding_loses)
     cr_expect_float_eq(with, STEPS * (double)small, 0x1p-24);
 }
 
-/* What is not finite is sent as it is and leaves nothing behind; what was cut off is sent later. */
+/* Values that are not finite are sent unchanged and leave no residual. A value above the largest
+ * number is cut off, and the remainder is sent later. */
 Test(compress, feedback_after_what_does_not_fit)
 {
     const float nothing = 0, large = 70000;

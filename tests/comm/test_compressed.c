@@ -23,10 +23,10 @@ static const float scale = 0.5f; /* a power of two: scaling stays exact */
 static _Thread_local struct world *world;
 
 /*
- * The same rough numbers in every operation. Every node rounds an element at most once an
+ * Every operation has the same rough numbers. Every node rounds an element at most once an
  * operation, by at most half a unit in the last place. The W + 1 nodes therefore hold back a
- * bounded amount. With feedback no more than that is ever missing. Without it each operation loses
- * about as much again.
+ * bounded amount. With feedback, no more than this bound is ever missing. Without feedback, each
+ * operation loses about as much again.
  */
 static void check_rounding(const struct shape *shape, struct comm *comm, float *data, size_t count)
 {
@@ -53,15 +53,15 @@ static void check_rounding(const struct shape *shape, struct comm *comm, float *
         rank_assert(missing <= (shape->feedback ? 1 : OPERATIONS) * once + adding);
         beyond += missing > once + adding;
     }
-    int talking = shape->locals > 0 ? workers / shape->locals : workers; /* else nothing is sent */
+    int talking = shape->locals > 0 ? workers / shape->locals : workers; /* 1: nothing is sent */
     bool rounds = talking > 1 || shape->servers > 0;
     if (rounds && !shape->feedback && count >= 1000)
-        rank_assert(beyond > 0); /* so the bound with feedback can tell the difference */
+        rank_assert(beyond > 0); /* so the bound distinguishes feedback from none */
     free(total);
     free(before);
 }
 
-/* One plan of a comm that is open. */
+/* Checks one plan of an open comm. */
 static void check_plan(const struct shape *shape, struct comm *comm, size_t count)
 {
     const struct comm_layout layout = {.counts = &count, .buckets = 1, .scale = scale};
@@ -79,7 +79,7 @@ static void check_plan(const struct shape *shape, struct comm *comm, size_t coun
     allreduce_check_bytes(shape, comm, world, count, EXACT + OPERATIONS);
 }
 
-/* Connected once, planned for every length. */
+/* Connects once and plans every length. */
 static void check_counts(const struct shape *shape)
 {
     static const size_t counts[] = {0, 3, 20011, 1000};
@@ -95,7 +95,7 @@ static void check_counts(const struct shape *shape)
 static void check_shape(const struct shape *shape)
 {
     for (enum compress compress = COMPRESS_FP16; compress <= COMPRESS_BF16; compress++) {
-        bool both = compress == COMPRESS_BF16 || spawn_is_long(); /* fp16 goes the same way */
+        bool both = compress == COMPRESS_BF16 || spawn_is_long(); /* fp16 uses the same path */
         for (int feedback = !both; feedback < 2; feedback++) {
             struct shape compressed = *shape;
             compressed.compress = compress;

@@ -1,4 +1,4 @@
-/* The model of cost, of all backends, against cases worked out by hand. */
+/* The cost models of all backends, compared with cases calculated by hand. */
 #include "experiments/config/backends.h"
 #include "ps/shard.h"
 #include "ring/baselines/baselines.h"
@@ -6,8 +6,7 @@
 #include "ring/schedule.h"
 #include "tests/lib/cost_lib.h"
 
-/* Bytes are known of what our transports count, and of nothing else; then they are in the formula.
- */
+/* A formula has bytes if and only if the backend's bytes are counted, as psring's transports do. */
 Test(cost, known_where_bytes_are_counted)
 {
     for (size_t i = 0; i < backend_count(); i++) {
@@ -43,7 +42,7 @@ Test(cost, hosts_and_neighbours)
     }
 }
 
-/* What one node sends another receives. */
+/* The bytes that all nodes send equal the bytes that all nodes receive. */
 Test(cost, sums_balance)
 {
     struct subject shapes[] = {ring(7, 23),
@@ -65,7 +64,7 @@ Test(cost, sums_balance)
     }
 }
 
-/* Elements of 2 bytes: half of everything, to the byte, at every node; and half the time. */
+/* Elements of 2 bytes: exactly half the bytes at every node, and half the time. */
 Test(cost, compressed)
 {
     struct subject shapes[] = {ring(7, 23),
@@ -105,7 +104,7 @@ Test(cost, unknown)
     cr_expect_eq(time_s(&shape, &link), 0);
 }
 
-/* 1 MB over 1 MB/s, a = 1 ms, g = 10 ns: the terms read off one by one. */
+/* 1 MB over 1 MB/s, a = 1 ms, g = 10 ns: the terms in order. */
 Test(cost, times)
 {
     struct cost_link link = {1e-3, 1e6, 1e-8};
@@ -115,7 +114,7 @@ Test(cost, times)
     shape = ring(1, count);
     expect_close(time_s(&shape, &link), 0);
 
-    shape = ring(2, count); /* in few pieces: in one step, unless compressed */
+    shape = ring(2, count); /* few pieces: one step, unless compressed */
     expect_close(time_s(&shape, &link), 0.001 + 1 + 0.01);
     shape.shape.element_bytes = 2;
     expect_close(time_s(&shape, &link), 0.002 + 0.5 + 0.0025);
@@ -123,7 +122,7 @@ Test(cost, times)
     shape.shape.pipeline = 9;
     expect_close(time_s(&shape, &link), 0.002 + 1 + 0.005);
 
-    /* Both hosts' links, each with what one of its workers sends, and with what both do. */
+    /* Both hosts' links: one of a host's workers sends on its link, then both do. */
     shape = ring(4, count);
     shape.shape.hosts = two_by_two;
     expect_close(time_s(&shape, &link), 0.006 + 1.5 + 0.0075);
@@ -132,7 +131,8 @@ Test(cost, times)
     shape.shape.hosts = one_host;
     expect_close(time_s(&shape, &link), 0.006 + 1.5 + 0.0075);
 
-    shape = hierarchical(4, two_by_two, REDUCE_ORDER_ANY, count); /* as two workers, but to add */
+    shape = hierarchical(4, two_by_two, REDUCE_ORDER_ANY,
+                         count); /* two workers, except for the additions */
     expect_close(time_s(&shape, &link), 0.002 + 1 + 0.0075);
     shape = hierarchical(4, apart, REDUCE_ORDER_ANY, count);
     expect_close(time_s(&shape, &link), 0.002 + 1 + 0.0075);
@@ -144,14 +144,14 @@ Test(cost, times)
     expect_close(time_s(&shape, &link), 0.006 + 1.5 + 0.0075);
     shape = hierarchical(4, uneven, REDUCE_ORDER_ANY, count);
     cr_expect(isnan(time_s(&shape, &link)));
-    shape = hierarchical(2, NULL, REDUCE_ORDER_ANY, count); /* the ring, so in one step if short */
+    shape = hierarchical(2, NULL, REDUCE_ORDER_ANY, count); /* the ring: one step if short */
     expect_close(time_s(&shape, &link), 0.001 + 1 + 0.01);
     shape.shape.pipeline = 9;
     expect_close(time_s(&shape, &link), 0.002 + 1 + 0.005);
 
-    shape = rhd(4, count); /* the ring's but for the steps: 4, not 6 */
+    shape = rhd(4, count); /* the ring's time, but 4 steps, not 6 */
     expect_close(time_s(&shape, &link), 0.004 + 1.5 + 0.0075);
-    shape = rhd(5, count); /* a prime: all at once */
+    shape = rhd(5, count); /* a prime: one exchange with all */
     expect_close(time_s(&shape, &link), 0.002 + 1.6 + 0.008);
     shape = rhd(12, count); /* 2 2 3 */
     expect_close(time_s(&shape, &link), 0.006 + 22.0 / 12 + 11e-2 / 12);
@@ -187,7 +187,8 @@ Test(cost, bound)
 
 /* -------- messages ---------------------------------------------------------------------------- */
 
-/* What halving's own lists have, ring's items, and every worker's chunks to every server. */
+/* The messages are those of halving's lists, the ring's items, and each worker's chunks for each
+ * server. */
 Test(cost, messages_are_those_of_the_schedules)
 {
     static const size_t counts[] = {100, 16384, 262144, 1199882};

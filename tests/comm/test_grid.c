@@ -1,8 +1,8 @@
 /*
  * Collectives in groups, with 4, 6 and 8 ranks as a grid of two rows. Groups that share no rank
- * work at the same time. Reduce-scatter in the rows, all-reduce in the columns and all-gather in
- * the rows make the sum of all ranks. Every element is compared, and bytes are compared with the
- * formulas.
+ * Collectives in groups: 4, 6 and 8 ranks as a grid of two rows. Groups without a common rank work
+ * at the same time. Reduce-scatter in the rows, all-reduce in the columns and all-gather in the
+ * rows compute the sum of all ranks. Every element is compared. Bytes are compared with the
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static void fill(float *data, size_t count, int operation)
         data[i] = allreduce_element(world->rank, i, operation);
 }
 
-/* Every element of data is the sum over these ranks. */
+/* Checks that every element of data is the sum over these ranks. */
 static void check_sum(const float *data, size_t count, const int *ranks, int size, int operation)
 {
     for (size_t i = 0; i < count; i++) {
@@ -78,7 +78,7 @@ static struct cost_shape shape_in(const struct group *group, size_t count)
                                .pipeline = 1};
 }
 
-/* Rows do not wait for each other: one has twice as many operations as the other. */
+/* Rows do not wait for each other: one row has twice as many operations as the other. */
 static void check_apart(const struct backend *backend, enum transport_kind transport, size_t count)
 {
     float *data = calloc(count + 1, sizeof *data);
@@ -105,7 +105,7 @@ static void check_grid(struct comm *rows, struct comm *columns, size_t count)
     float *data = calloc(count + 1, sizeof *data);
     plan(rows, &count);
     struct chunk part = comm_part(rows, 0);
-    plan(columns, &part.count); /* of one length in a column, of several in a row */
+    plan(columns, &part.count); /* one length in a column, several in a row */
     for (int operation = 0; operation < OPERATIONS; operation++) {
         fill(data, count, operation);
         rank_assert_ok(comm_reduce_scatter(rows, 0, data));
@@ -126,7 +126,7 @@ static void check_grid(struct comm *rows, struct comm *columns, size_t count)
     free(data);
 }
 
-/* A row on hosts with as many ranks each is not held up by one that is not. */
+/* A row on hosts with equal numbers of ranks works, although the other row's hosts are uneven. */
 static void check_uneven_row(enum transport_kind transport)
 {
     enum { COUNT = 1003 };

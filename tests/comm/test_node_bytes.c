@@ -1,8 +1,8 @@
 /*
- * The byte proof: the transport's count at every node equals the formula, to the byte. It covers
- * every backend over tcp and zmq, every number of servers in every placement, lengths that do not
- * divide, and compression (by up to 5 ranks). There are 1 to 8 workers, and at most as many
- * servers. PSRING_TEST_LONG=1 takes every number of ranks to 16.
+ * The byte proof: the transport's count at every node equals the formula exactly. It covers every
+ * backend over tcp and zmq, every number of servers in every placement, lengths that do not divide,
+ * and compression (with up to 5 ranks). There are 1 to 8 workers, and at most as many servers.
+ * PSRING_TEST_LONG=1 takes every number of ranks up to 16.
  */
 #include <criterion/criterion.h>
 #include <stdint.h>
@@ -54,7 +54,7 @@ static void check_count(struct bench_connection *connection, size_t count)
     bench_measurement_free(&measured);
 }
 
-/* Nothing at all, fewer elements than ranks, more but uneven, whole segments and a rest. */
+/* Lengths: 0, fewer elements than ranks, more but uneven, whole segments and a remainder. */
 static void check_counts_in(enum reduce_order order, const struct backend *backend,
                             enum transport_kind transport, int servers, enum placement placement)
 {
@@ -87,7 +87,7 @@ static void check_counts(const struct backend *backend, enum transport_kind tran
     check_counts_in(REDUCE_ORDER_ANY, backend, transport, servers, placement);
 }
 
-/* Hosts of as many workers each, neighbours; in the ring's order, too. */
+/* Hosts with equal numbers of neighbouring workers; also in the ring's order. */
 static void check_hosts(enum transport_kind transport)
 {
     int *real = world->host_numbers, played[WORKERS_MOST];

@@ -1,4 +1,4 @@
-/* Averaging on a thread of its own: order, results, failures, and ending with work left. */
+/* Averaging on a separate thread: order, results, failures, and the end with work left. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -13,7 +13,7 @@ enum { BUCKETS = 5, ROUNDS = 200 };
 struct record {
     size_t order[BUCKETS * ROUNDS];
     _Atomic size_t calls;
-    size_t failing; /* the call that fails, from 1; 0: none */
+    size_t failing; /* number of the call that fails, from 1; 0: none */
 };
 
 struct doubling_task {
@@ -59,7 +59,7 @@ Test(overlap, tasks_are_done_in_the_order_of_starting)
             task->data = (float)(round + task->number);
             cr_assert_eq(overlap_start(&overlap, &task->task), STATUS_OK);
         }
-        /* Waited for in another order than started. */
+        /* Waits in a different order than the tasks were started. */
         for (size_t i = 0; i < BUCKETS; i++) {
             cr_assert_eq(overlap_wait(&overlap, &tasks[i].task), STATUS_OK);
             cr_assert_eq(tasks[i].data, 2 * (float)(round + i));
@@ -71,7 +71,7 @@ Test(overlap, tasks_are_done_in_the_order_of_starting)
         cr_assert_eq(record.order[call], (call % BUCKETS * 3 + call / BUCKETS) % BUCKETS);
 }
 
-/* On the calling thread, after all that were started; and without a thread. */
+/* It runs on the calling thread, after all started tasks; also without a thread. */
 Test(overlap, a_task_of_the_caller_comes_last)
 {
     static struct record record;
@@ -128,7 +128,7 @@ static enum status take_a_while(void *context, struct overlap_task *task)
     return STATUS_OK;
 }
 
-/* As long as the work itself found, and no longer than from its start to its end. */
+/* The busy time is at least the work's time, and at most the time from its start to its end. */
 Test(overlap, busy_time_is_the_time_of_the_work)
 {
     struct overlap overlap;
@@ -197,7 +197,8 @@ static void average_in_order(struct world *world, void *context)
     comm_close(&comm);
 }
 
-/* Started from the first to the last, a round of them at a time; the last round is not whole. */
+/* A round's buckets start in the given order, one round after the other. The last round is not
+ * whole. */
 Test(overlap, a_given_order_is_kept)
 {
     static size_t order[BUCKETS] = {1, 4, 0, 3, 2};

@@ -1,4 +1,4 @@
-/* The reduction kernels and the rule of order, against plain loops; to the bit. */
+/* The reduction kernels and the rule of order give the same bits as plain loops. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void fill(float *data, int worker, size_t count)
         data[i] = value(worker, i);
 }
 
-/* A payload may stand anywhere in a receive buffer: every alignment gives the same bits. */
+/* A payload can be at any address of a receive buffer: every alignment gives the same bits. */
 Test(reduce, any_alignment)
 {
     static float into[COUNT], source[COUNT];
@@ -81,7 +81,7 @@ Test(reduce, order)
     }
 }
 
-/* The test above could not fail if the order did not matter to these values. */
+/* Shows that the order matters for these values; otherwise the test above could not fail. */
 Test(reduce, order_matters)
 {
     static float sources[5][COUNT], ring[COUNT], any[COUNT];

@@ -1,5 +1,5 @@
-/* The table of reductions against one number at a time: every type and operation, lengths about the
- * width of vectors, any alignment. */
+/* The table of reductions, compared with one number at a time. Covers every type and operation,
+ * lengths around the width of vectors, and any alignment. */
 #include "common/comm/reduce.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 
 enum { LONGEST = 131, WORKERS = 3 };
 
-/* An element, by its type. */
+/* An element of any type. */
 union element {
     float f32;
     double f64;
@@ -19,8 +19,7 @@ union element {
     unsigned char bytes[8];
 };
 
-/* -------- numbers of 16 bits, by the book ------------------------------------------------------
- */
+/* -------- numbers of 16 bits, from their definition ------------------------------------------- */
 
 static double decode16(uint16_t code, int fraction_bits)
 {
@@ -35,7 +34,8 @@ static double decode16(uint16_t code, int fraction_bits)
     return sign * ldexp((1 << fraction_bits) + fraction, exponent - bias - fraction_bits);
 }
 
-/* The code nearest to `value`, ties to the even one: codes of one sign order like their values. */
+/* The code nearest to `value`; ties go to the even code. Codes of one sign have their values'
+ * order. */
 static uint16_t encode16(double value, int fraction_bits)
 {
     uint16_t sign = signbit(value) ? 0x8000 : 0, infinity;
@@ -51,7 +51,7 @@ static uint16_t encode16(double value, int fraction_bits)
         else
             high = middle;
     }
-    /* Beyond the largest, infinity stands where the next number would. */
+    /* Above the largest number, infinity has the place of the next number. */
     double below = decode16(low, fraction_bits);
     double above = high == infinity ? 2 * below - decode16((uint16_t)(low - 1), fraction_bits)
                                     : decode16(high, fraction_bits);
@@ -129,8 +129,8 @@ static bool is_nan(enum message_dtype dtype, union element value)
 
 /* -------- data -------------------------------------------------------------------------------- */
 
-/* Any bits for whole numbers and those of 16 bits (NaN and infinity among them); floats of a range
- * where adding rounds, and now and then no number. */
+/* Any bits for whole numbers and those of 16 bits, including NaN and infinity. Floats are in a
+ * range where additions round, and sometimes NaN. */
 static union element element_of(enum message_dtype dtype, uint64_t seed)
 {
     union element element = {.i64 = 0};
@@ -207,14 +207,14 @@ Test(reduction, numbers_of_16_bits_at_the_ends)
     cr_expect_eq(sum16(MESSAGE_FP16, 0x7BFF, 0x7BFF), 0x7C00, "65504 + 65504 is infinity");
     cr_expect_eq(sum16(MESSAGE_FP16, 0x7BFF, 0x4BFF), 0x7BFF, "65504 + 15.99 rounds down");
     cr_expect_eq(sum16(MESSAGE_FP16, 0x7BFF, 0x4C00), 0x7C00, "65504 + 16 is halfway: to even");
-    cr_expect_eq(sum16(MESSAGE_FP16, 0x0001, 0x0001), 0x0002, "the smallest ones");
+    cr_expect_eq(sum16(MESSAGE_FP16, 0x0001, 0x0001), 0x0002, "the smallest numbers");
     cr_expect_eq(sum16(MESSAGE_BF16, 0x7F7F, 0x7F7F), 0x7F80);
     cr_expect_eq(sum16(MESSAGE_BF16, 0x3F80, 0x3B80), 0x3F80, "1 + 2^-8 is halfway: to even");
     cr_expect_eq(sum16(MESSAGE_BF16, 0x3F81, 0x3B80), 0x3F82);
 }
 
-/* All numbers of 16 bits, many at a time, which CPUs may do in their own way, and one at a time:
- * the same bits, those of a NaN, too, but for which of two NaNs it is. */
+/* All numbers of 16 bits: many at a time, for which CPUs may have special instructions, and one by
+ * one. Both give the same bits. If both numbers are NaN, either may be the result. */
 Test(reduction, all_numbers_of_16_bits_by_many_as_one_by_one)
 {
     enum { CODES = 1 << 16, PARTNERS = 23 };
@@ -242,8 +242,8 @@ Test(reduction, all_numbers_of_16_bits_by_many_as_one_by_one)
     }
 }
 
-/* Whole numbers are multiplied where they are to be divided: quotients, those beside them, the
- * ends. */
+/* Averages of whole numbers use a multiplication instead of a division. Tests quotients, the
+ * numbers next to them, and the extremes. */
 Test(reduction, averages_of_whole_numbers_are_divisions)
 {
     static const int64_t ends[] = {INT64_MIN, INT64_MAX, INT32_MIN, INT32_MAX, 0};
@@ -277,7 +277,7 @@ Test(reduction, whole_numbers_wrap_and_their_average_is_cut_off)
     cr_expect_eq(c, -1);
 }
 
-/* Where the table says so: two ranks that each combine what they have with what the other has. */
+/* If the table says that an operation commutes, two ranks get the same bits in either order. */
 Test(reduction, what_commutes)
 {
     for (enum message_dtype dtype = MESSAGE_FLOAT32; dtype < MESSAGE_DTYPES; dtype++) {

@@ -1,7 +1,7 @@
 /*
- * Worker 0 can read what error feedback carries from one all-reduce to the next, and give it back:
- * for every backend that compresses, over tcp and zmq. A comm that gets it continues with the same
- * bits, and its bytes are not counted as averaging.
+ * Worker 0 can read the residuals of error feedback between two all-reduces, and give them back.
+ * For every backend that compresses, over tcp and zmq. A comm that gets the residuals continues
+ * with the same bits. The bytes of this exchange are not counted as averaging.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "tests/lib/allreduce_lib.h"
 #include "tests/lib/spawn.h"
 
-enum { LONG = 70001, SHORT = 300, BUCKETS = 2, HALF = 2 }; /* the long one takes two pieces */
+enum { LONG = 70001, SHORT = 300, BUCKETS = 2, HALF = 2 }; /* the long bucket takes two pieces */
 
 static const size_t counts[BUCKETS] = {LONG, SHORT};
 static _Thread_local struct world *world;
@@ -24,7 +24,7 @@ struct run {
     const struct shape *shape;
     struct comm *comm;
     float data[BUCKETS][LONG];
-    float *state; /* worker 0: as last read */
+    float *state; /* worker 0: the state that was read last */
     size_t count;
     uint64_t sent_bytes, received_bytes; /* by the worker, until run_close */
 };
@@ -36,7 +36,7 @@ static void run_open(struct run *run)
     allreduce_open(&run->comm, world, run->shape, &setup);
 }
 
-/* Dedicated servers end here, when the workers have run_close. */
+/* A dedicated server serves here until the workers call run_close. Returns whether it is one. */
 static bool run_serves(struct run *run)
 {
     if (!comm_is_server(run->comm))
@@ -78,7 +78,7 @@ static void run_close(struct run *run)
     comm_close(&run->comm);
 }
 
-/* Whether the two have averaged the same, and carry the same. */
+/* Returns whether both runs have the same averages and the same state. */
 static bool run_equals(const struct run *run, const struct run *other)
 {
     bool equal = run->count == other->count;
@@ -94,7 +94,7 @@ static void check_shape(const struct shape *shape)
     bool fits, feedback = shape->feedback;
     whole = (struct run){.shape = shape};
     half = (struct run){.shape = shape};
-    /* Asked for its state in between, and not disturbed by that. */
+    /* Reading the state in between does not change the result. */
     run_open(&whole);
     bool server = run_serves(&whole);
     for (int i = 0; !server && i < 2; i++) {
@@ -104,8 +104,8 @@ static void check_shape(const struct shape *shape)
     if (!server)
         run_close(&whole);
 
-    /* In two comms, the second one given what the first one carried; then in others that are given
-     * nothing, or too little. All move the bytes of one that neither reads nor writes its state. */
+    /* Two comms: the second gets the state of the first. Further comms get no state, or too little.
+     * All move the bytes of a comm that neither reads nor writes its state. */
     enum { UNASKED, FIRST, GIVEN, ANEW, TOO_LITTLE, COMMS };
     uint64_t sent_bytes = 0, received_bytes = 0;
     for (int i = UNASKED; i < COMMS; i++) {
@@ -157,7 +157,7 @@ static void all_shapes(struct world *of, void *context)
         if (shape->locals > 0)
             allreduce_play_hosts(world, shape);
         shape->compress = COMPRESS_BF16;
-        /* Without feedback the state is empty for each of them: the first one shows it. */
+        /* Without feedback the state is always empty; the first shape shows it. */
         for (int feedback = s > 0; feedback < 2; feedback++) {
             shape->feedback = feedback;
             check_shape(shape);
