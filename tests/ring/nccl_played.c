@@ -117,7 +117,7 @@ ncclResult_t __wrap_ncclCommAbort(ncclComm_t comm)
 {
     (void)comm;
     play.aborts++;
-    play.stuck = 0; /* its kernels end */
+    play.stuck = 0; /* the communicator's kernels end */
     return ncclSuccess;
 }
 
@@ -227,10 +227,10 @@ ncclResult_t __wrap_ncclCommDeregister(const ncclComm_t comm, void *handle);
 ncclResult_t __wrap_ncclCommDeregister(const ncclComm_t comm, void *handle)
 {
     cr_assert(comm && handle);
-    cr_assert_eq(play.undone, 0, "sums are on their way in it");
+    cr_assert_eq(play.undone, 0, "sums are under way in this memory");
     play.registered--;
     for (int ms = 0; play.waits && play.aborts == 0; ms++) {
-        cr_assert_lt(ms, 20000, "nobody ends it");
+        cr_assert_lt(ms, 20000, "no abort has ended the wait");
         usleep(1000);
     }
     return play.waits ? ncclInternalError : ncclSuccess;
@@ -240,7 +240,7 @@ ncclResult_t __wrap_ncclCommDeregister(const ncclComm_t comm, void *handle)
 
 static enum status new_thing(struct device *device, void *thing)
 {
-    void *self = device; /* stands for every stream and event */
+    void *self = device; /* used as every stream and event */
     memcpy(thing, &self, sizeof self);
     return STATUS_OK;
 }
@@ -271,7 +271,7 @@ static void record(struct device *device, struct device_event *event, struct dev
 {
     (void)device;
     (void)event;
-    note(stream ? 'R' : 'r'); /* of the communication stream; of the compute stream */
+    note(stream ? 'R' : 'r'); /* R: communication stream, r: compute stream */
 }
 
 static void stream_wait(struct device *device, struct device_stream *stream,

@@ -1,4 +1,4 @@
-/* The model of cost of ring, rhd and hierarchical against cases worked out by hand, and against a
+/* The cost models of ring, rhd and hierarchical, compared with cases calculated by hand and with a
  * walk around the ring. */
 #include "ring/halving_schedule.h"
 #include "tests/lib/cost_lib.h"
@@ -39,8 +39,8 @@ Test(cost, ring_even_is_the_bound_for_every_world)
 }
 
 /*
- * Chunk c goes round from rank c, W-1 hops while it is summed, then W-1 hops on from the rank where
- * it was complete. Adding up the hops gives every rank's bytes by another way.
+ * Chunk c starts at rank c. It makes W-1 hops while it is summed, then W-1 hops from the rank where
+ * it is complete. The sum of the hops gives every rank's bytes in a second way.
  */
 Test(cost, ring_agrees_with_a_walk)
 {
@@ -63,7 +63,8 @@ Test(cost, ring_agrees_with_a_walk)
     }
 }
 
-/* 10 elements in 4 chunks, 3 3 2 2. Rank 0 gives 2 2, then 3; is given 3 3, then 3; and back. */
+/* 10 elements in 4 chunks, 3 3 2 2. Rank 0 sends 2 2, then 3, and receives 3 3, then 3. The
+ * all-gather does the reverse. */
 Test(cost, rhd_uneven)
 {
     struct subject shape = halved(4, 10);
@@ -75,8 +76,8 @@ Test(cost, rhd_uneven)
     expect_most(shape, NODE_SERVER, 0, 0);
 }
 
-/* 8 elements in 6 chunks, 2 2 1 1 1 1: {0 1 2}, {3 4 5}, then three by three. 5 in 3 alone: 2 2 1.
- */
+/* 8 elements in 6 chunks, 2 2 1 1 1 1. Step 1 exchanges between {0 1 2} and {3 4 5}, step 2 among
+ * the three of a part. The last case: 5 elements on 3 workers, 2 2 1. */
 Test(cost, rhd_of_other_factors)
 {
     struct subject shape = rhd(6, 8);
@@ -101,7 +102,7 @@ Test(cost, rhd_even_is_the_bound_for_every_world)
     }
 }
 
-/* 2, 4, 8 workers: all of a short vector in each of 1, 2, 3 steps; else as ever. */
+/* 2, 4, 8 workers send a short vector whole in each of 1, 2, 3 steps. A longer one is halved. */
 Test(cost, rhd_short)
 {
     const size_t most = DOUBLING_BYTES_MAX / sizeof(float);
@@ -116,7 +117,7 @@ Test(cost, rhd_short)
     expect_traffic(rhd(4, most + 4), 0, 3 * (most / 2 + 2), 3 * (most / 2 + 2));
 }
 
-/* A segment that is too short for the vector, or compression, and it is halved. */
+/* With segments shorter than the vector, or with compression, a short vector is halved, too. */
 Test(cost, rhd_short_but_halved)
 {
     const struct topology four = {.workers = 4};
@@ -131,21 +132,21 @@ Test(cost, rhd_short_but_halved)
     cr_expect_eq(cost_node_traffic(&halving_cost, &shape, 0).sent_bytes, 24 * 2);
 }
 
-/* 10 elements in 4 chunks, 3 3 2 2: local number 0 has 3 and 2 of them, 1 the others, as well. */
+/* 10 elements in 4 chunks, 3 3 2 2. Local rank 0 has chunks of 3 and 2, and so has local rank 1. */
 Test(cost, hierarchical_uneven_chunks)
 {
     struct subject shape = hierarchical(4, two_by_two, REDUCE_ORDER_ANY, 10);
-    for (int worker = 0; worker < 4; worker++) /* both chunks, once to the other host each */
+    for (int worker = 0; worker < 4; worker++) /* each of its chunks once to the other host */
         expect_traffic(shape, worker, 3 + 2, 3 + 2);
     shape = hierarchical(4, apart, REDUCE_ORDER_ANY, 10);
     for (int worker = 0; worker < 4; worker++)
         expect_traffic(shape, worker, 3 + 2, 3 + 2);
-    /* 20 in 6 chunks, 4 4 3 3 3 3: 4 3 3 and 4 3 3. The ring's, 2 P less two neighbouring ones. */
+    /* 20 in 6 chunks, 4 4 3 3 3 3: 4 3 3 and 4 3 3. As in the ring: 2 P less two neighbours. */
     shape = hierarchical(6, three_by_two, REDUCE_ORDER_ANY, 20);
     expect_traffic(shape, 0, 20 - 3 - 3, 20 - 4 - 3);
     expect_traffic(shape, 3, 20 - 3 - 4, 20 - 3 - 3);
     expect_traffic(shape, 4, 20 - 4 - 3, 20 - 3 - 4);
-    /* In order, the second local number's chunks go one hop on. */
+    /* In the ring's order the chunks of the second local rank make one more hop. */
     shape = hierarchical(6, three_by_two, REDUCE_ORDER_RING, 20);
     expect_traffic(shape, 0, 20 - 3 - 3, 20 - 4 - 3);
     expect_traffic(shape, 1, 20 - 3, 20 - 4);
@@ -167,8 +168,8 @@ Test(cost, hierarchical_on_one_host_or_one_worker_a_host)
     expect_traffic(hierarchical(4, uneven, REDUCE_ORDER_ANY, 10), 0, 0, 0);
 }
 
-/* Reduce-scatter and all-gather: together the ring; in rows and columns, 2(N-1)/N of each length.
- */
+/* Reduce-scatter and all-gather together are the ring. In rows and columns each sends 2(N-1)/N of
+ * its length. */
 Test(cost, phases_of_the_ring)
 {
     struct subject shape = ring(4, 10);
@@ -183,15 +184,16 @@ Test(cost, phases_of_the_ring)
     cr_expect_eq(ring_cost_all_gather(&shape.shape, 0).sent_bytes, 4 * (10 - 2));
 }
 
-/* What the busiest host's link carries, 1 MB over 1 MB/s and a = 1 ms; one host has no link. */
+/* The time on the busiest host's link: 1 MB over 1 MB/s, a = 1 ms. A single host has no link. */
 Test(cost, times_of_rhd_on_shared_hosts)
 {
     const size_t count = 250000;
     expect_time_on(rhd(4, count), NULL, 0.004 + 1.5);
     expect_time_on(rhd(4, count), one_host, 0.004 + 1.5);
-    expect_time_on(rhd(4, count), two_by_two, 0.004 + 2); /* both halve across, quarter within */
-    expect_time_on(rhd(4, count), apart, 0.004 + 1);      /* halve within, quarter across */
-    expect_time_on(rhd(4, count), uneven, 0.004 + 1.5);   /* the last one, all that it moves */
-    /* 2 3: two workers halve across and exchange thirds of halves with one and with two of three */
+    expect_time_on(rhd(4, count), two_by_two, 0.004 + 2); /* both: halves across, quarters within */
+    expect_time_on(rhd(4, count), apart, 0.004 + 1);      /* halves within, quarters across */
+    expect_time_on(rhd(4, count), uneven, 0.004 + 1.5);   /* the last worker: all its bytes */
+    /* 2 3: a host's two workers halve across hosts. Then they exchange thirds of the halves: one
+     * worker with one other host, the other with two. */
     expect_time_on(rhd(6, count), three_by_two, 0.004 + 2 * (1 + 4.0 / 6));
 }

@@ -1,5 +1,5 @@
-/* Halving-doubling's schedule, against its own claims: who sends what when, to whom, after what,
- * how many bytes, and the tables in ring/halving.c, printed from the code. */
+/* Halving-doubling's schedule: which rank sends what, when, to which rank, after which receive, and
+ * how many bytes. Also the tables in ring/halving.c, printed from the code. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,16 +13,16 @@ static const size_t counts[] = {0, 1, 2, 3, 5, 7, 8, 63, 64, 1000, 2520, 10007};
 static const size_t segments[] = {4, 64, 1000, 0};
 enum { COUNTS = sizeof counts / sizeof *counts, SEGMENTS = sizeof segments / sizeof *segments };
 
-/* One worker: its schedule, where its exchanges stand, and what it holds of every element, which is
- * a set of workers, a bit each, whose contributions have been added. */
+/* One worker: its schedule, the progress of its exchanges, and what it holds of every element: a
+ * set of workers, one bit each, whose contributions have been added. */
 struct player {
     struct halving_schedule schedule;
     size_t sent[WORKERS_MAX], received[WORKERS_MAX]; /* by exchange */
-    size_t dealt[SLICES_MAX];                        /* by slice: receives dealt with */
+    size_t dealt[SLICES_MAX];                        /* by slice: finished receives */
     unsigned *held;
 };
 
-/* All workers at once. Messages are queues in order, one from every worker to every other. */
+/* All workers. Messages are queues in order, one from every worker to every other. */
 struct play {
     int workers;
     size_t count;
@@ -65,7 +65,7 @@ static size_t exchange_to(const struct play *play, int from, int to)
     return 0;
 }
 
-/* Sends what may go on an exchange. What is on its way must not change until it is received. */
+/* Sends as much as possible on an exchange. Data under way must not change until it is received. */
 static bool play_send(struct player *player, size_t l)
 {
     const struct halving_exchange *exchange = &player->schedule.exchanges[l];
@@ -94,9 +94,8 @@ static void check_item(const struct player *player, size_t l, const struct halvi
     cr_assert_lt(item->replaces, player->sent[l]);
 }
 
-/* Deals with an exchange's next receive, if it has been sent and those before it have been. The
- * payload is read only now: were it changed by its sender after sending, the sets would not come
- * out. */
+/* Does an exchange's next receive, if the peer has sent it and the receives before it are done. The
+ * payload is read only now: if its sender had changed it after sending, the sets would be wrong. */
 static bool play_receive(struct play *play, int worker, size_t l)
 {
     struct player *player = &play->players[worker];
@@ -125,7 +124,7 @@ static bool play_receive(struct play *play, int worker, size_t l)
     return true;
 }
 
-/* Workers and exchanges move in an order that `seed` decides; never do all of them wait. */
+/* Workers and exchanges move in an order that `seed` decides. It never happens that all wait. */
 static void play_all(struct play *play, unsigned seed)
 {
     for (bool moved = true; moved;) {
@@ -134,7 +133,7 @@ static void play_all(struct play *play, unsigned seed)
             seed = seed * 1664525u + 1013904223u; /* Numerical Recipes' generator */
             int worker = (int)((seed >> 16) % (unsigned)play->workers);
             if (i < (unsigned)play->workers)
-                worker = (int)i; /* everybody is asked */
+                worker = (int)i; /* every worker gets a turn */
             struct player *player = &play->players[worker];
             for (size_t l = 0; l < player->schedule.exchange_count; l++) {
                 size_t exchange = (l + (seed >> 8)) % player->schedule.exchange_count;
@@ -165,7 +164,7 @@ Test(halving_schedule, everything_is_added_once_and_copied_to_all)
         for (size_t c = 0; c < COUNTS; c++) {
             for (size_t s = 0; s < SEGMENTS; s++) {
                 if (counts[c] > 1000 && segments[s] == 4)
-                    continue; /* thousands of short messages show nothing new */
+                    continue; /* thousands of short messages test nothing new */
                 play_start(&play, n, counts[c], segments[s]);
                 play_all(&play, (unsigned)(c * 11 + s));
                 play_end(&play);
@@ -174,7 +173,7 @@ Test(halving_schedule, everything_is_added_once_and_copied_to_all)
     }
 }
 
-/* Elements of one direction of all exchanges, of reduce-scatter or of all-gather. */
+/* The elements that all exchanges send, or receive, in reduce-scatter or in all-gather. */
 static size_t elements(const struct halving_schedule *schedule, bool sent, bool reduces)
 {
     size_t sum = 0;
@@ -187,8 +186,9 @@ static size_t elements(const struct halving_schedule *schedule, bool sent, bool 
     return sum;
 }
 
-/* Reduce-scatter: all but the own chunk leaves; all-gather: it comes back; as much each way; and
- * Patarasuk and Yuan's bound to the element, for every N, if N divides the count. */
+/* Reduce-scatter sends all chunks except the rank's own, and all-gather receives them. Both
+ * directions have equal bytes. If N divides the count, they equal Patarasuk and Yuan's bound for
+ * every N. */
 Test(halving_schedule, elements_sent_are_the_lower_bound)
 {
     for (int n = 1; n <= WORKERS_MAX; n++) {
@@ -213,7 +213,7 @@ Test(halving_schedule, elements_sent_are_the_lower_bound)
     }
 }
 
-/* In every step, whatever the factors, every worker's link is as busy as every other's. */
+/* In every step, for any factors, every worker's link is equally busy. */
 Test(halving_schedule, steps_are_balanced)
 {
     static const size_t count = 2520 * 11;
@@ -263,8 +263,8 @@ Test(halving_schedule, steps_and_messages_of_a_short_vector)
     }
 }
 
-/* The chunks of all slices together are those of the vector: bytes do not depend on slices. On an
- * exchange the way back of one slice follows the way there of others. */
+/* The chunks of all slices together are those of the vector, so bytes do not depend on slices. On
+ * an exchange the all-gather of one slice follows the reduce-scatter of others. */
 Test(halving_schedule, slices_follow_each_other)
 {
     struct halving_schedule s;
@@ -281,7 +281,7 @@ Test(halving_schedule, slices_follow_each_other)
     halving_schedule_fini(&s);
 }
 
-/* "23 > 2 [0]": chunks, receiver, the set already added. One element a chunk. */
+/* "23 > 2 [0]": chunks, receiver, the set that is already added. One element a chunk. */
 static void describe(const struct player *player, const struct halving_item *item, int peer,
                      char *text, size_t size)
 {
@@ -296,7 +296,7 @@ static void describe(const struct player *player, const struct halving_item *ite
     snprintf(text + used, size - used, "]");
 }
 
-/* Everything that worker `w` sends in a step. */
+/* All messages that worker `w` sends in a step. */
 static void table_cell(const struct player *player, int step, char *cell)
 {
     char one[32];
@@ -312,7 +312,7 @@ static void table_cell(const struct player *player, int step, char *cell)
     }
 }
 
-/* One line of a table in ring/halving.c; then the step is played. */
+/* Prints one line of a table in ring/halving.c, then plays the step. */
 static void table_line(int step, int width, char *line, size_t size)
 {
     size_t used = (size_t)snprintf(line, size, " *   step %d       ", step);

@@ -1,4 +1,4 @@
-/* Where workers stand among each other: host by host, dealt out, and in ways that do not go. */
+/* The place of each worker: host by host, dealt out, and arrangements that are refused. */
 #include <criterion/criterion.h>
 
 #include "ring/hierarchical.h"
@@ -24,7 +24,7 @@ Test(hierarchical, host_by_host)
     cr_expect(hosts_in_order(hosts, WORKERS));
 }
 
-/* As with mpirun --map-by node, and as nobody would. */
+/* Ranks dealt out as by mpirun --map-by node, and an unusual arrangement. */
 Test(hierarchical, dealt_out)
 {
     static const int dealt[WORKERS] = {0, 1, 2, 0, 1, 2}, odd[WORKERS] = {0, 1, 1, 0, 1, 0};

@@ -1,7 +1,7 @@
 /*
- * The NCCL backend without a GPU: what it asks NCCL for and in which order, and what it does when
- * peers do not come, fail or stay silent. NCCL, CUDA and the device are played by nccl_played.c.
- * What real GPUs do is for experiments/gpu_check.sh.
+ * The NCCL backend without a GPU: its calls of NCCL and their order. Also its reaction to peers
+ * that do not come, fail or stay silent. nccl_played.c plays NCCL, CUDA and the device.
+ * experiments/gpu_check.sh tests real GPUs.
  */
 #include "ring/baselines/baselines.h"
 
@@ -41,7 +41,7 @@ static enum status start(void *self, size_t bucket, float *to)
     return status == STATUS_OK ? backend_nccl.flush(self) : status;
 }
 
-/* As a trainer that goes on until it is told of a failure. */
+/* Steps like a trainer, until a call reports a failure. */
 static enum status step_until_failure(void *self)
 {
     enum status status = STATUS_OK;
@@ -77,9 +77,9 @@ Test(nccl, buckets_that_are_ready_together_are_one_group)
     void *self = opened();
     cr_assert_eq(backend_nccl.start(self, 0, data), STATUS_OK);
     cr_assert_eq(backend_nccl.start(self, 1, data + 3), STATUS_OK);
-    cr_expect_str_eq(play.order, "", "nothing goes before the flush");
+    cr_expect_str_eq(play.order, "", "no call before the flush");
     cr_assert_eq(backend_nccl.flush(self), STATUS_OK);
-    cr_assert_eq(backend_nccl.flush(self), STATUS_OK, "nothing is left");
+    cr_assert_eq(backend_nccl.flush(self), STATUS_OK, "nothing is left to flush");
     cr_assert_eq(backend_nccl.wait(self, 1), STATUS_OK);
     cr_assert_eq(backend_nccl.wait(self, 0), STATUS_OK);
     cr_expect_str_eq(play.order, "rW(aa)RRww");
@@ -106,7 +106,7 @@ Test(nccl, memory_is_registered_from_plan_to_finish_where_it_is_asked_for)
     }
 }
 
-/* NCCL demands it of all ranks or of none. */
+/* NCCL needs registered memory on all ranks or on none. */
 Test(nccl, memory_that_one_rank_cannot_register_is_a_failure_of_all)
 {
     static const struct {
@@ -132,7 +132,7 @@ Test(nccl, memory_that_one_rank_cannot_register_is_a_failure_of_all)
     }
 }
 
-/* In it NCCL may talk to a peer, which may be stopped. */
+/* ncclCommDeregister may communicate with a peer, which may be stopped. */
 Test(nccl, memory_that_is_never_given_back_is_a_time_out, .timeout = 30)
 {
     want_registered(true);
@@ -173,7 +173,7 @@ Test(nccl, peers_that_never_come_are_a_time_out)
 Test(nccl, an_error_that_comes_later_aborts_and_is_told)
 {
     void *self = opened();
-    capture_start(&captured); /* first: the watch's thread may see the error before we do */
+    capture_start(&captured); /* first: the watch's thread may see the error earlier */
     play.error = ncclRemoteError;
     cr_assert_eq(step_until_failure(self), STATUS_TRANSPORT);
     cr_expect_eq(backend_nccl.finish(self), STATUS_TRANSPORT);
@@ -190,7 +190,7 @@ Test(nccl, a_peer_that_stays_silent_is_a_time_out)
     play.stuck = 1;
     capture_start(&captured);
     cr_assert_eq(start(self, 0, data), STATUS_OK);
-    cr_assert_eq(backend_nccl.finish(self), STATUS_TIMEOUT); /* waits; only the watch can end it */
+    cr_assert_eq(backend_nccl.finish(self), STATUS_TIMEOUT); /* only the watch can end this wait */
     backend_nccl.close(self);
     capture_stop(&captured);
     cr_expect(strstr(captured.text, "--timeout"), "%s", captured.text);
@@ -205,12 +205,12 @@ Test(nccl, what_nccl_refuses_at_once_is_told_at_once)
     cr_assert_eq(start(self, 0, data), STATUS_UNSUPPORTED);
     capture_stop(&captured);
     cr_expect(strstr(captured.text, "ncclAllReduce: NCCL: "), "%s", captured.text);
-    cr_assert_eq(start(self, 1, data), STATUS_UNSUPPORTED, "it stays failed");
+    cr_assert_eq(start(self, 1, data), STATUS_UNSUPPORTED, "the backend stays failed");
     backend_nccl.close(self);
     cr_expect_eq(play.aborts, 1);
 }
 
-/* What the log says counts from the end of opening; the watch gives its memory back meanwhile. */
+/* Log lines count from the end of opening. Meanwhile the watch frees the memory of the log. */
 Test(nccl, the_log_is_read_and_cut_while_it_runs)
 {
     enum { STEPS = 2000, BYTES_MAX = 64 * 1024 };
@@ -218,15 +218,14 @@ Test(nccl, the_log_is_read_and_cut_while_it_runs)
     play.log = memfd_create("test-nccl-log", MFD_CLOEXEC);
     cr_assert_gt(play.log, 0);
     options.library.log = play.log;
-    void *self = opened(); /* with an all-reduce of its own */
+    void *self = opened(); /* opening does one all-reduce */
     for (int i = 0; i < STEPS; i++)
         cr_assert_eq(start(self, 0, data), STATUS_OK);
-    do { /* until the watch's thread has come by: the test's time-out ends it */
+    do { /* until the watch's thread has cut the log, or the test times out */
         clock_sleep_until_ns(clock_now_ns() + 5 * NS_PER_MS);
         cr_assert_eq(fstat(play.log, &info), 0);
     } while (info.st_blocks * 512 > BYTES_MAX);
-    cr_expect_gt(info.st_size, BYTES_MAX, "the log was that long: %lld bytes",
-                 (long long)info.st_size);
+    cr_expect_gt(info.st_size, BYTES_MAX, "the log has %lld bytes", (long long)info.st_size);
     cr_assert_eq(start(self, 1, data + 3), STATUS_OK);
     cr_assert_eq(backend_nccl.wait(self, 1), STATUS_OK);
     cr_assert_eq(backend_nccl.finish(self), STATUS_OK);

@@ -1,4 +1,4 @@
-/* What NCCL chose, read from lines as NCCL writes them, and the environment that makes it do so. */
+/* NCCL's choice, read from lines as NCCL writes them. Also the environment that requests them. */
 #include "ring/baselines/nccl_impl.h"
 
 #include <criterion/criterion.h>
@@ -141,11 +141,11 @@ Test(nccl_env, forces_the_ring_and_has_a_log)
     expect_variable("NCCL_HOSTID", NULL);
     expect_variable("NCCL_NET", NULL);
     expect_variable("NCCL_SOCKET_IFNAME", NULL);
-    cr_assert_gt(log, 0, "no log in memory on this system");
+    cr_assert_gt(log, 0, "this system has no log in memory");
     expect_variable("NCCL_DEBUG", "INFO");
     expect_variable("NCCL_DEBUG_SUBSYS", "TUNING");
 
-    /* As NCCL does: opens the name, and writes on while others read. */
+    /* As NCCL does: opens the name and continues to write while others read. */
     FILE *writer = fopen(getenv("NCCL_DEBUG_FILE"), "w");
     cr_assert_not_null(writer);
     struct nccl_env_log first, second;
@@ -160,7 +160,7 @@ Test(nccl_env, forces_the_ring_and_has_a_log)
     nccl_env_log_begin(&second, log, "ring");
     fprintf(writer, "a:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo RING ");
     fflush(writer);
-    nccl_env_log_follow(&second); /* not before its line is whole */
+    nccl_env_log_follow(&second); /* a line counts only when it is whole */
     cr_assert_eq(second.choice.calls, 0);
     fprintf(writer, "proto LL channel{}\n");
     fflush(writer);
@@ -195,13 +195,13 @@ Test(nccl_env, without_memory_for_it_the_log_is_a_file_that_leaves_no_name)
     FILE *writer = fopen(path, "w");
     cr_assert_not_null(writer, "%s", path);
     nccl_env_log_begin(&followed, log, "ring");
-    cr_assert_neq(access(path, F_OK), 0, "%s is left", path);
+    cr_assert_neq(access(path, F_OK), 0, "%s still exists", path);
     fputs(line, writer);
     fflush(writer);
     nccl_env_log_follow(&followed);
     cr_assert_eq(followed.choice.calls, 1);
     fclose(writer);
-    unset_all(); /* no communicator could be opened */
+    unset_all(); /* as if no communicator could be opened */
     nccl_env_set(&(struct nccl_env_options){.world = &world, .algorithm = "ring"}, &log);
     cr_assert_eq(access(getenv("NCCL_DEBUG_FILE"), F_OK), 0);
     nccl_env_log_forget();
@@ -221,7 +221,7 @@ Test(nccl_env, its_own_choice_is_left_to_nccl)
     expect_variable("NCCL_ALGO", "Tree");
 }
 
-/* 100 MB of log, as of some 200,000 steps: every line counts, and little memory is in use. */
+/* A log of 100 MB, as from about 200,000 steps: every line counts, and little memory is in use. */
 Test(nccl_env, a_log_that_is_followed_stays_small)
 {
     enum { BURSTS = 100, LINES = 8000, BYTES_MAX = 64 * 1024 };
@@ -282,7 +282,7 @@ Test(nccl_env, processes_on_one_gpu_look_like_hosts)
     snprintf(first, sizeof first, "%s", getenv("NCCL_HOSTID"));
     unset_all();
     world.rank = 1;
-    world.local_size = 2; /* a further host, that "lo" does not lead to */
+    world.local_size = 2; /* one more host, which "lo" does not reach */
     nccl_env_set(&options, &log);
     cr_assert_str_neq(getenv("NCCL_HOSTID"), first);
     expect_variable("NCCL_SOCKET_IFNAME", NULL);

@@ -1,4 +1,4 @@
-/* What the ring allocates for a layout. The transport's slots are only counted here. */
+/* The memory that the ring allocates for a layout. The transport's slots are only counted. */
 #include "ring/ring.h"
 
 #include <criterion/criterion.h>
@@ -25,7 +25,7 @@ void __wrap_transport_slot_fini(struct transport_slot *slot, struct transport *t
     slots--;
 }
 
-/* A receive is posted for every segment that the neighbour sends before it has received any. */
+/* A receive is posted for every segment that the neighbour sends before it receives one. */
 Test(ring_plan, as_many_receives_as_segments)
 {
     static const size_t counts[] = {100, (size_t)64 << 20, 0};

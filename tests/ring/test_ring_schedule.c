@@ -1,5 +1,5 @@
-/* The ring's schedule, against its own claims: who sends what when, to whom, how many bytes, and
- * the table in ring/ring.c, printed from the code. */
+/* The ring's schedule: which rank sends what, when, to which rank, and how many bytes. Also the
+ * table in ring/ring.c, printed from the code. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,8 +62,7 @@ Test(ring_schedule, what_one_sends_the_next_receives)
     }
 }
 
-/* However the numbers divide: one segment more than receives are posted ahead would have to wait.
- */
+/* For any remainder: one more segment than posted receives would have to wait. */
 Test(ring_schedule, a_chunk_has_eight_segments_unless_they_are_long_or_short)
 {
     for (int n = 2; n <= WORKERS_MAX; n++) {
@@ -76,7 +75,7 @@ Test(ring_schedule, a_chunk_has_eight_segments_unless_they_are_long_or_short)
     }
 }
 
-/* What arrives as item i leaves as item i + K: the property that the pipeline rests on. */
+/* Data that arrive as item i leave as item i + K. The pipeline depends on this property. */
 Test(ring_schedule, what_arrives_is_passed_on_k_items_later)
 {
     for (int n = 2; n <= WORKERS_MAX; n++) {
@@ -92,7 +91,7 @@ Test(ring_schedule, what_arrives_is_passed_on_k_items_later)
     }
 }
 
-/* Patarasuk and Yuan's bound, to the element: two vectors less two chunks. */
+/* Patarasuk and Yuan's bound, exactly: two vectors minus two chunks. */
 Test(ring_schedule, elements_sent_are_the_lower_bound)
 {
     for (int n = 1; n <= WORKERS_MAX; n++) {
@@ -118,8 +117,8 @@ Test(ring_schedule, elements_sent_are_the_lower_bound)
 }
 
 /*
- * Plays the schedule for one element a chunk, all workers step by step. Which workers'
- * contributions a worker holds of a chunk is a string in the order of adding.
+ * Plays the schedule for one element a chunk, all workers step by step. A string holds the workers
+ * whose contributions a worker has in a chunk, in the order of addition.
  */
 struct play {
     int workers;
@@ -146,7 +145,7 @@ static void play_step(struct play *play, size_t step)
         size_t chunk = schedule_receive(&schedule, step).offset;
         char *ours = play->held[w][chunk];
         const char *theirs = before.held[schedule_previous(schedule.workers, schedule.rank)][chunk];
-        /* Addition commutes: what came is the longer sum, ours is the one added to it. */
+        /* Addition commutes: the received chunk is the longer sum, and ours is added to it. */
         char sum[2 * WORKERS_MAX + 2];
         snprintf(sum, sizeof sum, "%s%s", theirs, schedule_reduces(&schedule, step) ? ours : "");
         cr_assert_lt(strlen(sum), sizeof play->held[0][0]);
@@ -171,7 +170,7 @@ Test(ring_schedule, every_chunk_is_added_once_in_the_rings_order)
     }
 }
 
-/* Schedules of parts: together they move every chunk, each as one that has a vector of its own. */
+/* Schedules of parts: together they move every chunk. Each has the steps of a separate vector. */
 Test(ring_schedule, parts_are_whole_schedules_of_their_chunks)
 {
     enum { PARTS = 3 };
@@ -194,8 +193,8 @@ Test(ring_schedule, parts_are_whole_schedules_of_their_chunks)
     }
 }
 
-/* With `returns`, a chunk is complete where it set out: N hops, each worker but that one once, and
- * then from there to all others. */
+/* With `returns`, a chunk is complete at its starting rank, after N hops that visit every other
+ * worker once. From there it goes to all others. */
 Test(ring_schedule, a_chunk_that_returns)
 {
     for (int n = 2; n <= WORKERS_MAX; n++) {
@@ -223,7 +222,7 @@ Test(ring_schedule, a_chunk_that_returns)
     }
 }
 
-/* One line of the table in ring/ring.c. */
+/* Prints one line of the table in ring/ring.c. */
 static void table_line(const struct play *play, size_t step, char *line, size_t size)
 {
     size_t used = (size_t)snprintf(line, size, " *   step %zu       ", step);

@@ -1,5 +1,5 @@
-/* Memory that workers of a host share, with threads as the workers: each maps it for itself, as
- * processes do. The world's collective calls are played. */
+/* Memory that the workers of a host share. Threads play the workers; each maps the memory
+ * separately, as processes do. The world's collective calls are played, too. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -32,12 +32,12 @@ static struct rank ranks[RANKS];
 static const int everyone[RANKS] = {0, 1, 2};
 static pthread_barrier_t all_here;
 static char gathered[RANKS][256];
-static bool lies;   /* the first rank names another file than it has */
-static int signals; /* that are still to come while memory is allocated */
+static bool lies;   /* the first rank names a different file than its own */
+static int signals; /* interrupts still to come while memory is allocated */
 static size_t vector_count[RANKS] = {VECTOR_COUNT, VECTOR_COUNT, VECTOR_COUNT};
 static int64_t timeout_ms = 60000;
 static char hosts[RANKS][WORLD_HOST_BYTES] = {"here", "here", "here"};
-static pid_t ended_process; /* rank 2's, where not 0 */
+static pid_t ended_process; /* the process of rank 2, if not 0 */
 
 enum status __wrap_world_barrier(struct world *world, const struct group *group);
 enum status __wrap_world_barrier(struct world *world, const struct group *group)
@@ -57,7 +57,7 @@ enum status __wrap_world_gather(struct world *world, const struct group *group, 
     memcpy(gathered[world->rank], mine, bytes);
     if (lies && world->rank == 0)
         ((int64_t *)(void *)gathered[0])[1] = STDIN_FILENO;
-    if (ended_process && world->rank == 2 && bytes > sizeof(int64_t)) /* not a status */
+    if (ended_process && world->rank == 2 && bytes > sizeof(int64_t)) /* more than a status */
         ((int64_t *)(void *)gathered[2])[0] = ended_process;
     __wrap_world_barrier(world, group);
     for (int rank = 0; rank < world->size; rank++)
@@ -75,7 +75,7 @@ int __wrap_posix_fallocate(int descriptor, off_t offset, off_t bytes)
     return EINTR;
 }
 
-static bool processes_hide; /* what they run, as another user's do */
+static bool processes_hide; /* like another user's processes, they hide what they run */
 
 ssize_t __real_readlink(const char *path, char *text, size_t size);
 ssize_t __wrap_readlink(const char *path, char *text, size_t size);
@@ -142,7 +142,7 @@ static void close_all(void)
         shared_close(&ranks[r].shared);
 }
 
-/* Operations as shared_memory.h has them: each fills, all add, and each shows what it has added. */
+/* Operations as in shared_memory.h: each rank fills its vector, all add, and each publishes. */
 enum { OPERATIONS = 3000 };
 
 static void *operate(void *argument)
@@ -200,7 +200,7 @@ static int open_files(void)
     return count;
 }
 
-/* No file, wherever: what is mapped has no name. */
+/* The mapping has no name: no file is left anywhere. */
 Test(shared, nothing_is_left)
 {
     char line[512];
@@ -230,7 +230,7 @@ Test(shared, a_silent_neighbour_is_named)
     close_all();
 }
 
-/* Whose process is gone, or whose operation has failed, is not waited for until the time-out. */
+/* A wait ends before its time-out if the neighbour's process is gone or its operation failed. */
 Test(shared, a_lost_neighbour_is_named)
 {
     struct capture capture;
@@ -252,7 +252,7 @@ Test(shared, a_lost_neighbour_is_named)
     close_all();
 }
 
-/* It cannot be asked what it runs, and that is no sign of its end. */
+/* The process does not show what it runs. This is not a sign that it has ended. */
 Test(shared, a_process_of_another_user_has_not_ended)
 {
     struct capture capture;
@@ -266,7 +266,7 @@ Test(shared, a_process_of_another_user_has_not_ended)
     close_all();
 }
 
-/* A wait that a watchdog watches has no end of its own; who is waited for is told. */
+/* A wait under a watchdog has no time-out. The activity names the rank that it waits for. */
 static struct activity activity;
 
 static void *wait_for_rank_1(void *argument)
@@ -303,7 +303,7 @@ Test(shared, a_wait_is_known_and_can_be_interrupted)
     close_all();
 }
 
-/* A neighbour that comes on, if slowly, keeps nobody waiting for too long. */
+/* A neighbour that makes progress, even slowly, counts as progress of the wait. */
 Test(shared, a_neighbour_that_comes_on)
 {
     const struct activity_view before = start_to_wait();
@@ -321,7 +321,7 @@ Test(shared, a_neighbour_that_comes_on)
     close_all();
 }
 
-/* All but the first rank cannot have it, so that none has. */
+/* All ranks except the first fail to get the memory, so no rank has it. */
 static void expect_refused(const char *words)
 {
     struct capture capture;
