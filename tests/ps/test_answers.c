@@ -1,7 +1,7 @@
 /*
- * A server that owns the parameters, message by message: which pushes it applies and by how much,
- * and which of them it answers. No rank and no network: messages are handed to it, and a played
- * transport keeps what it sends.
+ * A server that owns the parameters, message by message: which pushes it applies, with which
+ * weight, and which pushes it answers. Without ranks and network: the test delivers the messages,
+ * and a played transport keeps the answers.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -14,7 +14,7 @@ enum { WORKERS = 2, COUNT = 6, ANSWERS_MOST = 16 };
 static const size_t counts[] = {COUNT};
 static const struct comm_layout layout = {.counts = counts, .buckets = 1, .scale = 0.5f};
 
-/* -------- what it sends ----------------------------------------------------------------------- */
+/* -------- the server's answers ---------------------------------------------------------------- */
 
 struct answer {
     struct message message;
@@ -48,7 +48,7 @@ static uint64_t all(struct transport *from, int peer)
 
 static const struct transport_ops played = {.send = keep, .completed = all};
 
-/* -------- what it has ------------------------------------------------------------------------- */
+/* -------- the server's data ------------------------------------------------------------------- */
 
 static float arrays[COMM_STATES][COUNT]; /* gradients and parameters */
 
@@ -110,7 +110,7 @@ static void stop(void)
     transport_base_fini(&transport);
 }
 
-/* The gradient of every element is `gradient`. */
+/* Delivers a push whose gradient is `gradient` for every element. */
 static void push(int worker, uint64_t step, float gradient)
 {
     float gradients[COUNT];
@@ -121,7 +121,7 @@ static void push(int worker, uint64_t step, float gradient)
     cr_assert_eq(server_async.on_message(&server, worker, &message, gradients), STATUS_OK);
 }
 
-/* The worker has `count` answers. The last one has these parameters. */
+/* Checks that the worker has `count` answers, and that the last one has these parameters. */
 static void expect(int worker, size_t count, float parameter)
 {
     cr_assert_eq(answered[worker], count, "worker %d has %zu answers, expected %zu", worker,
@@ -134,7 +134,7 @@ static void expect(int worker, size_t count, float parameter)
 
 /* -------- the kinds of consistency ------------------------------------------------------------ */
 
-/* Two pushes of half weight go as far as one average: 0.5 is 1 / workers. */
+/* Two pushes of half weight have the effect of one average: 0.5 is 1 / workers. */
 Test(answers, async_applies_each_push_with_its_share)
 {
     start((struct consistency){.kind = CONSISTENCY_ASYNC});
@@ -153,7 +153,7 @@ Test(answers, ssp_waits_for_the_slowest_worker_within_its_bound)
     push(0, 0, 2);
     expect(0, 1, 1);
     push(0, 1, 2);
-    expect(0, 1, 1); /* step 2 would lack two steps of worker 1 */
+    expect(0, 1, 1); /* no answer: step 2 would lack two steps of worker 1 */
     push(1, 0, 2);
     expect(1, 1, 3);
     expect(0, 2, 3);
@@ -177,12 +177,12 @@ Test(answers, ssp_does_not_wait_for_a_worker_that_has_left)
     stop();
 }
 
-/* With one backup worker of two, the first push of a step is all of it. */
+/* With one backup worker of two, the first push completes a step. */
 Test(answers, a_push_of_a_step_that_is_over_is_dropped)
 {
     start((struct consistency){.kind = CONSISTENCY_BSP, .backup_workers = 1});
     push(0, 0, 4);
-    expect(0, 1, 4); /* the average over those that count: one */
+    expect(0, 1, 4); /* the average over the pushes that count: one */
     push(1, 0, 100);
     expect(1, 1, 4);
     cr_expect(answers[1][0].message.late);

@@ -1,31 +1,31 @@
 #!/usr/bin/env bash
-# test_consistency.sh [--short]: psring train where servers own the parameters: ssp, async, backup
-# workers. --short: of ways that differ in their options only, a choice, and fewer steps.
+# test_consistency.sh [--short]: psring train with servers that own the parameters (ssp, async, backup workers).
+# --short takes fewer steps, and only some of the runs that differ just in their options.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
 common=(--model lenet --batch 10 --backend ps)
 
-# column NAME: that column of the last row of train.csv.
+# column NAME: print that column of the last row of train.csv.
 column()
 {
     awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } END { print $at }' "$folder/train.csv"
 }
 
-# One worker has nobody to be apart from: its weights are those of one process, to the bit, so the servers' optimizer and
-# learning rates are the worker's.
+# A single worker is never late. Its weights equal those of one process, bit by bit. This shows that the servers'
+# optimizer and learning rates are the worker's.
 optimizers=(sgd adadelta)
 for optimizer in "${optimizers[@]:short}"; do
     train 0 --model lenet --batch 10 --backend none --steps 120 --optimizer "$optimizer"
     expected=$weights
     for sync in ssp:2 async; do
         train 3 "${common[@]}" --servers 2 --steps 120 --optimizer "$optimizer" --sync $sync --bucket-mb 0.05
-        [[ $weights == "$expected" ]] || fail "$sync, $optimizer: weights $weights, expected $expected, as by one process"
+        [[ $weights == "$expected" ]] || fail "$sync, $optimizer: weights $weights, expected those of one process, $expected"
     done
 done
 
-# Continued from a checkpoint, with the optimizer that the servers had.
-steps=$((short ? 400 : 1200)) # so many that it can be stopped amid them
+# Resumed from a checkpoint, with the optimizer state of the servers.
+steps=$((short ? 400 : 1200)) # enough to stop the run in the middle
 train 0 --model lenet --batch 10 --backend none --steps $steps --optimizer adadelta
 expected=$weights
 ways=('--sync async' '--sync ssp:1')
@@ -38,34 +38,34 @@ for sync in "${ways[@]:short}"; do
         --optimizer adadelta --checkpoint "$folder/checkpoint"
     wait_for "training" 'step 30 '
     kill -TERM "$(pgrep -s "$session" -x "$(basename "$psring")" | head -n 1)"
-    within has_ended || fail "SIGTERM: goes on:"
+    within has_ended || fail "SIGTERM: the run continues:"
     wait "$session" && code=0 || code=$?
     session=0
     ((code == 75)) || fail "SIGTERM: ended with $code, expected 75:"
-    code=0 # servers then hold sums of other gradients than workers do
+    code=0 # bsp must refuse: the servers' optimizer state sums different gradients than the workers'
     timeout 200 "$lib/mpirun.sh" 2 "$psring" train --data "$data" "${common[@]}" --steps $steps --optimizer adadelta \
         --checkpoint "$folder/checkpoint" --resume >"$folder/log" 2>&1 || code=$?
     if ((code != 2)) || ! grep -q -- '--sync' "$folder/log"; then
         fail "${sync[*]}, continued by bsp: exit $code, expected 2 and --sync:"
     fi
     train 2 "${common[@]}" "${sync[@]}" --steps $steps --optimizer adadelta --checkpoint "$folder/checkpoint" --resume=must
-    grep -q '^continues after step' "$folder/log" || fail "${sync[*]}: began anew:"
+    grep -q '^continues after step' "$folder/log" || fail "${sync[*]}: started from step 0:"
     [[ $weights == "$expected" ]] || fail "${sync[*]}, continued: weights $weights, expected $expected"
 done
 
-# A run that goes on counts the images of before as they were: without those that late workers have left out.
+# A resumed run counts the images of the earlier run as that run did: without the steps that late workers skipped.
 images=(--epochs 2 --sync async --straggler 1:6 --lr 0.02 --checkpoint "$folder/images" --metrics "$folder/train.csv")
 train 3 "${common[@]}" "${images[@]}"
 before=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == 2 { print $at["images"] }' "$folder/train.csv")
-((before < 2000 && $(column steps_skipped) > 0)) || fail "nothing was left out, of 2000 images $before were not:"
+((before < 2000 && $(column steps_skipped) > 0)) || fail "no step was skipped; $before of 2000 images were used:"
 rm "$(printf '%s\n' "$folder"/images/*.checkpoint | tail -n 1)" # of the second epoch
 train 3 "${common[@]}" "${images[@]}" --resume=must
 steps=$(sed -nE 's/^worker [0-9]+: ([0-9]+) steps, mean.*/\1/p' "$folder/log" | paste -s -d +)
 (($(column images) == before + 10 * (steps))) || fail "continued: $(column images) images, expected $before + 10 x ($steps):"
 rm "$folder/train.csv"
 
-# Several workers, one of them slow: all end with the same weights (psring train sees to that), having learnt, within the
-# bound. On all transports and placements, in several buckets, compressed.
+# Several workers, one of them slow: all end with the same weights (psring train checks that). They have learnt, and
+# staleness stays within the bound. On all transports and placements, in several buckets, compressed.
 ways=('4 async 0 zmq --log-steps 7' '4 ssp:1 0 zmq' '4 ssp:3 0 mpi --compress fp16' '4 async 0 tcp'
     '4 bsp 1 zmq --bucket-mb 0.05' '3 async 0 tcp --late-steps keep' '4 ssp:2 0 zmq --late-steps keep'
     '3 ssp:2 0 tcp --placement colocated --servers 3 --bucket-mb 0.05' '4 async 0 zmq --placement mixed --servers 1'
@@ -82,13 +82,13 @@ for trial in "${ways[@]:short * 7}"; do
         ((most <= ${sync#ssp:})) || fail "$trial: parameters lacked $most steps:"
     fi
     if ((backups > 0)); then
-        awk -v d="$dropped" 'BEGIN { exit !(d > 0) }' || fail "$trial: nothing of the slow worker's was dropped:"
+        awk -v d="$dropped" 'BEGIN { exit !(d > 0) }' || fail "$trial: no push of the slow worker was dropped:"
     fi
     grep -q '^worker 1: [0-9]* steps, mean' "$folder/log" || fail "$trial: no staleness in:"
-    grep -q '^no bottleneck is named' "$folder/log" || fail "$trial: neither a verdict nor why there is none:"
+    grep -q '^no bottleneck is named' "$folder/log" || fail "$trial: no line about the bottleneck:"
     if [[ ${options[0]-} == --late-steps ]]; then
-        ! grep -q 'left out' "$folder/log" || fail "$trial: a late worker did not do all:"
-        grep -q ', late steps kept, ' "$folder/log" || fail "$trial: not in the first line:"
+        ! grep -q 'left out' "$folder/log" || fail "$trial: a late worker skipped steps:"
+        grep -q ', late steps kept, ' "$folder/log" || fail "$trial: the first line does not report it:"
     fi
     (($(column images) <= 4 * 2000)) || fail "$trial: $(column images) images in 4 epochs of 2000"
 done

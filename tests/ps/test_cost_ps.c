@@ -1,5 +1,5 @@
-/* The model of cost of the parameter server, wherever its servers are, against cases worked out by
- * hand. */
+/* The cost model of the parameter server for every placement of servers, compared with cases
+ * calculated by hand. */
 #include "tests/lib/cost_lib.h"
 
 Test(cost, ps_one_dedicated_server)
@@ -12,7 +12,7 @@ Test(cost, ps_one_dedicated_server)
     }
 }
 
-/* 10 elements on 3 servers: 4 3 3; and 1 element on 3: 1 0 0. */
+/* 10 elements on 3 servers are 4 3 3, and 1 element on 3 servers is 1 0 0. */
 Test(cost, ps_shards_uneven)
 {
     struct subject shape = ps(2, 3, PLACEMENT_DEDICATED, 10);
@@ -27,7 +27,7 @@ Test(cost, ps_shards_uneven)
     expect_most(ps(2, 3, PLACEMENT_DEDICATED, 0), NODE_SERVER, 0, 0);
 }
 
-/* Worker 0 keeps server 0's shard, worker 1 server 1's; worker 2 has no server beside it. */
+/* Worker 0 keeps server 0's shard, worker 1 server 1's. Worker 2 has no server in its process. */
 Test(cost, ps_colocated_keeps_its_own_shard)
 {
     struct subject shape = ps(3, 2, PLACEMENT_COLOCATED, 9); /* shards 5 4 */
@@ -42,7 +42,7 @@ Test(cost, ps_colocated_keeps_its_own_shard)
     expect_most(ps(1, 1, PLACEMENT_COLOCATED, 9), NODE_SERVER, 0, 0);
 }
 
-/* Four workers, one spare server: of 18 elements each worker's server has 3, the spare one 6. */
+/* Four workers, one spare server: of 18 elements each worker's server has 3, the spare server 6. */
 Test(cost, ps_mixed_loads_every_link_alike)
 {
     struct subject shape = ps(4, 5, PLACEMENT_MIXED, 18);
@@ -55,8 +55,8 @@ Test(cost, ps_mixed_loads_every_link_alike)
     expect_most(shape, NODE_SERVER, 24, 24);
     cr_expect_eq(rank_traffic(&shape).sent_bytes, 24 * sizeof(float));
 
-    /* A multiple of n^2 + kn - 2k elements: no rounding, so worker and server beside it carry what
-     * a spare one carries, 2n(n-1) of the n^2 + kn - 2k. */
+    /* The count is a multiple of n^2 + kn - 2k, so nothing is rounded. A worker with its server
+     * then carries as much as a spare server: 2n(n-1) of the n^2 + kn - 2k. */
     for (size_t n = 2; n <= WORKERS_MAX; n++) {
         for (size_t k = 1; k < n; k++) {
             size_t all = n * n + k * n - 2 * k;
@@ -69,16 +69,16 @@ Test(cost, ps_mixed_loads_every_link_alike)
             cr_expect_eq(rank_traffic(&shape).received_bytes, expected * sizeof(float));
         }
     }
-    shape = ps(3, 6, PLACEMENT_MIXED, 12); /* enough spare ones: the others have nothing to do */
+    shape = ps(3, 6, PLACEMENT_MIXED, 12); /* enough spare servers: the others have no work */
     expect_traffic(shape, 0, 12, 12);
     expect_traffic(shape, 3, 0, 0);
     expect_traffic(shape, 6, 12, 12);
-    shape = ps(3, 3, PLACEMENT_MIXED, 11); /* none: as colocated; shards 4 4 3 */
+    shape = ps(3, 3, PLACEMENT_MIXED, 11); /* no spare server: as colocated; shards 4 4 3 */
     expect_traffic(shape, 2, 8, 8);
     expect_traffic(shape, 3, 8, 8);
 }
 
-/* As many colocated servers as workers: a host sends, worker and server together, as in a ring. */
+/* As many colocated servers as workers: a worker with its server sends what a ring's rank sends. */
 Test(cost, ps_fully_colocated_moves_what_the_ring_moves)
 {
     for (int workers = 1; workers <= WORKERS_MAX; workers++) {
@@ -97,33 +97,33 @@ Test(cost, times_of_ps_on_shared_hosts)
     static const int server_beside[] = {0, 0, 2, 2}, server_apart[] = {0, 0, 0, 3},
                      spare_beside[] = {0, 0, 2, 2, 2};
     const size_t count = 250000;
-    /* A server in each of four workers: a host keeps half of what each of its two has to push. */
+    /* A server in each of four workers. Each host keeps half of what its two workers push. */
     struct subject shape = ps(4, 4, PLACEMENT_COLOCATED, count);
     expect_time_on(shape, NULL, 0.002 + 1.5);
     expect_time_on(shape, one_host, 0.002 + 1.5);
     expect_time_on(shape, two_by_two, 0.002 + 2);
     expect_time_on(shape, apart, 0.002 + 2);
-    expect_time_on(shape, uneven, 0.002 + 1.5); /* the last one's is as ever */
-    /* One in the first of four: two workers push to it from elsewhere, in four pieces. */
+    expect_time_on(shape, uneven, 0.002 + 1.5); /* the last worker's time is unchanged */
+    /* One server, in the first of four workers. Two workers push from the other host, in pieces. */
     shape = ps(4, 1, PLACEMENT_COLOCATED, count);
     shape.shape.pipeline = 4;
     expect_time_on(shape, NULL, 0.002 + 3 * 1.25);
     expect_time_on(shape, two_by_two, 0.002 + 2 * 1.25);
-    /* Three workers, the server on a host of its own, and beside the third. */
+    /* Three workers. The server is on a separate host, then on the third worker's host. */
     shape = ps(3, 1, PLACEMENT_DEDICATED, count);
     shape.shape.pipeline = 4;
     expect_time_on(shape, NULL, 0.002 + 3 * 1.25);
     expect_time_on(shape, server_apart, 0.002 + 3 * 1.25);
     expect_time_on(shape, server_beside, 0.002 + 2 * 1.25);
-    /* Four with a server in each, of 3/18 of M, and a spare one of 6/18 beside two of them: these
-     * push 6/18 each, the other two 12/18. */
+    /* Four workers with a server each, of 3/18 of M, and a spare server of 6/18 on the host of two
+     * of them. These two push 6/18 each, the other two 12/18. */
     shape = ps(4, 5, PLACEMENT_MIXED, count);
     shape.shape.pipeline = 4;
     expect_time_on(shape, NULL, 0.002 + 24.0 / 18 * 1.25);
     expect_time_on(shape, spare_beside, 0.002 + 2 + (2 * 24.0 / 18 - 2) / 4);
 }
 
-/* With mixed placement, in four pieces. */
+/* Mixed placement, pipelined in four pieces. */
 static struct subject pipelined(int workers, int servers, size_t count)
 {
     struct subject subject = ps(workers, servers, PLACEMENT_MIXED, count);
@@ -131,7 +131,7 @@ static struct subject pipelined(int workers, int servers, size_t count)
     return subject;
 }
 
-/* 2n(n-1)/(n^2 + kn - 2k) M/B and the pipeline's 1/K of it. */
+/* 2n(n-1)/(n^2 + kn - 2k) M/B, and 1/K of it for the pipeline. */
 Test(cost, time_of_mixed_placement)
 {
     struct cost_link link = {1e-3, 1e6, 0};

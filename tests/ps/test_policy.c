@@ -1,4 +1,4 @@
-/* When a push is applied and when it is answered: the table of ps/async.h, row by row. */
+/* When a server applies a push and when it answers it: the table of ps/async.h, row by row. */
 #include <criterion/criterion.h>
 
 #include "ps/async.h"
@@ -41,7 +41,7 @@ Test(policy, backups_are_not_waited_for)
     choose(CONSISTENCY_BSP, 0, 1);
     expect(false, false, CLOCKS(6, 6, 5, 5));
     expect(true, true, CLOCKS(6, 6, 5, 6));
-    expect(true, true, CLOCKS(6, 6, 0, 6)); /* however late the fourth is */
+    expect(true, true, CLOCKS(6, 6, 0, 6)); /* however late worker 2 is */
     choose(CONSISTENCY_BSP, 0, 3);
     expect(true, true, CLOCKS(6, 5, 5, 5));
 }
@@ -51,7 +51,7 @@ Test(policy, ssp_waits_for_who_is_more_than_its_bound_behind)
     choose(CONSISTENCY_SSP, 3, 0);
     expect(true, true, CLOCKS(6, 3, 6, 9));
     expect(true, false, CLOCKS(6, 2, 6, 9));
-    expect(true, true, CLOCKS(3, 0, 0, 0)); /* no clock is below 0 */
+    expect(true, true, CLOCKS(3, 0, 0, 0)); /* a clock is never below 0 */
     expect(true, false, CLOCKS(4, 0, 3, 3));
     choose(CONSISTENCY_SSP, 0, 0);
     expect(true, false, CLOCKS(6, 5, 6, 6));
@@ -75,13 +75,13 @@ Test(policy, who_is_late_leaves_steps_out)
 {
     struct consistency ssp = {.kind = CONSISTENCY_SSP, .staleness = 3, .late_steps = 3};
     cr_assert_eq(async_next_step(&ssp, 10, 10, 100), 10);
-    cr_assert_eq(async_next_step(&ssp, 10, 12, 100), 10); /* not so late */
+    cr_assert_eq(async_next_step(&ssp, 10, 12, 100), 10); /* not late enough */
     cr_assert_eq(async_next_step(&ssp, 10, 13, 100), 13);
-    cr_assert_eq(async_next_step(&ssp, 99, 100, 100), 100); /* another one has got to the end */
+    cr_assert_eq(async_next_step(&ssp, 99, 100, 100), 100); /* another worker has reached the end */
     ssp.late_steps = 0;
     cr_assert_eq(async_next_step(&ssp, 10, 50, 100), 10);
     cr_assert_eq(async_next_step(&ssp, 99, 100, 100), 99);
-    /* Steps that are over are not done again. */
+    /* Finished steps are not repeated. */
     const struct consistency backups = {.backup_workers = 1};
     cr_assert_eq(async_next_step(&backups, 10, 11, 100), 11);
     cr_assert_eq(async_next_step(&backups, 10, 10, 100), 10);

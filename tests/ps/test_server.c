@@ -1,7 +1,7 @@
 /*
- * A server on a worker's rank that fails: the worker's call returns the server's status, not a
- * time-out. A comm whose server is still at work can be closed. The time-out is longer than the
- * test's limit: waiting for it would fail.
+ * A server on a worker's rank that fails: the worker's call returns the server's status instead of
+ * a time-out. A comm whose server is still at work can be closed. The time-out is longer than the
+ * test's limit, so a wait for the time-out would fail the test.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void check_failures(enum transport_kind transport, bool overlap)
     if (started == STATUS_OK)
         waited = comm_wait(comm, 0);
     rank_assert_eq(started != STATUS_OK ? started : waited, STATUS_NO_MEMORY);
-    /* Who closes cuts the connections of its server: all must have met their own one's failure. */
+    /* Closing cuts the connections of the rank's server: first all workers must get the failure. */
     rank_assert_ok(world_barrier(world, NULL));
     comm_close(&comm);
 
@@ -64,12 +64,12 @@ static void check_failures(enum transport_kind transport, bool overlap)
     comm_close(&comm);
 }
 
-/* After an error of the caller's, say. */
+/* Closes a comm whose server still works, as after an error of the caller. */
 static void check_close(enum transport_kind transport, bool overlap)
 {
     struct comm *comm = open_colocated(&backend_ps, transport, overlap);
     allreduce_average(comm, 0, data);
-    /* Who closes takes the answers of its server along: all must have theirs. */
+    /* Closing ends the answers of the rank's server: first all workers must have their answers. */
     rank_assert_ok(world_barrier(world, NULL));
     comm_close(&comm);
     rank_assert(!comm);

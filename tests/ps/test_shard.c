@@ -1,5 +1,5 @@
-/* The parameter server's cut: every element in exactly one chunk of one shard, windows within
- * bounds. */
+/* The parameter server's shards: every element is in exactly one chunk of one shard, and windows
+ * stay within bounds. */
 #include <criterion/criterion.h>
 #include <stdint.h>
 
@@ -10,7 +10,8 @@ static struct topology servers_of(int workers, int servers, enum placement place
     return (struct topology){workers, servers, placement};
 }
 
-/* Each chunk where the same part of the longest shard is; a window from any, a window of chunks. */
+/* A chunk is due with the same part of the longest shard. A window from any place on has at most
+ * `window` chunks. */
 static void expect_due(const struct shard_plan *plan, size_t chunks, size_t most)
 {
     size_t window = (size_t)plan->window;
@@ -59,7 +60,7 @@ Test(shard, chunks_cover_every_element_once)
                 struct topology mixed = servers_of(4, 4 + servers - 1, PLACEMENT_MIXED);
                 struct shard_plan plan = shard_plan(&equal, counts[c], &options);
                 expect_cover(&plan, counts[c]);
-                expect_cover(&plan, counts[c] / 3); /* a smaller bucket by the same plan */
+                expect_cover(&plan, counts[c] / 3); /* a smaller bucket with the same plan */
                 plan = shard_plan(&mixed, counts[c], &options);
                 expect_cover(&plan, counts[c]);
                 expect_cover(&plan, counts[c] / 3);
@@ -68,7 +69,7 @@ Test(shard, chunks_cover_every_element_once)
     }
 }
 
-/* n workers, k spare servers: Jiang et al.'s shares, to the element where they are whole. */
+/* n workers, k spare servers: the shares of Jiang et al., exactly if they are whole. */
 Test(shard, mixed_shards_are_the_optimum)
 {
     for (size_t n = 1; n <= 9; n++) {
@@ -81,14 +82,14 @@ Test(shard, mixed_shards_are_the_optimum)
                              1000 * (s < n ? beside : spare), "%zu workers, %zu spare", n, k);
         }
     }
-    /* Four workers, one spare, 18 to share: 3 each, 6 for the spare one; of 20, half an element. */
+    /* Four workers, one spare server. 18 elements: 3 each, 6 for the spare. 20: rounded. */
     struct topology mixed = servers_of(4, 5, PLACEMENT_MIXED);
     static const size_t shards[] = {4, 3, 3, 3, 7};
     for (int s = 0; s < 5; s++)
         cr_expect_eq(shard_of(&mixed, 20, s).count, shards[s]);
 }
 
-/* Beside longer ones: half as long chunks, and fewer, not as many small ones. */
+/* Shards shorter than the longest have fewer chunks, here half as long, not as many small ones. */
 Test(shard, short_shards_have_fewer_chunks)
 {
     struct topology mixed = servers_of(8, 12, PLACEMENT_MIXED);
@@ -112,7 +113,7 @@ Test(shard, no_spare_is_colocated)
     }
 }
 
-/* Elements of server `s`'s shard that are due in a window from `first` on. */
+/* The elements of server `s`'s shard that are due in a window from `first` on. */
 static size_t due_in_window(const struct shard_plan *plan, size_t count, int s, size_t first)
 {
     size_t chunks = shard_chunks(plan, count, s), most = shard_chunks_most(plan, count), sum = 0;
@@ -124,10 +125,10 @@ static size_t due_in_window(const struct shard_plan *plan, size_t count, int s, 
     return sum;
 }
 
-/* At most: what all workers have on the way to a server, or a worker to all servers. */
+/* The most bytes under way from all workers to one server, or from one worker to all servers. */
 static size_t bytes_on_the_way(const struct shard_plan *plan, size_t count)
 {
-    enum { FIRST_END = 100 }; /* of so many first chunks; later ones are due likewise */
+    enum { FIRST_END = 100 }; /* tries this many first chunks; later ones repeat */
     size_t to_server = (size_t)plan->topology.workers * plan->chunk_count * (size_t)plan->window;
     size_t most = shard_chunks_most(plan, count), highest = to_server;
     for (size_t first = 0; plan->topology.servers > 1 && first < most && first < FIRST_END;
@@ -140,7 +141,7 @@ static size_t bytes_on_the_way(const struct shard_plan *plan, size_t count)
     return highest * sizeof(float);
 }
 
-/* Incast: what all workers may have on the way to one server fits in a switch port's queue. */
+/* Incast: the bytes under way from all workers to one server fit in a switch port's queue. */
 Test(shard, windows_stay_below_a_ports_queue)
 {
     static const double rates[] = {0, 1e6, 25e6, 1e9, 1e12};
@@ -158,8 +159,8 @@ Test(shard, windows_stay_below_a_ports_queue)
     }
 }
 
-/* 10 ms of a link, but four messages of no less than 16 KB, whatever an element takes on it: with
- * fewer, pushes and answers take turns on the links. */
+/* A window is 10 ms of a link, but at least four messages of at least 16 KB, for any element size.
+ * With fewer messages, pushes and answers would alternate on the links. */
 Test(shard, windows_fill_a_known_link)
 {
     static const size_t count = 1199882; /* 4.8 MB */
@@ -184,7 +185,7 @@ Test(shard, windows_fill_a_known_link)
     }
 }
 
-/* Servers that own the parameters answer with float32, whatever the gradients are. */
+/* Servers that own the parameters answer with float32, for any type of gradient. */
 Test(shard, an_answer_is_no_longer_than_a_segment)
 {
     struct topology topology = servers_of(4, 2, PLACEMENT_DEDICATED);
@@ -201,8 +202,8 @@ Test(shard, an_answer_is_no_longer_than_a_segment)
     }
 }
 
-/* With servers for many messages a worker's chunks grow with the shard, from 8,000 bytes to 15 KB,
- * but not on a slow link; a shard that is hardly longer than 8,000 bytes is one. */
+/* If a worker has servers for many messages, its chunks grow with the shard, from 8,000 bytes to 15
+ * KB, but not on a slow link. A shard that is hardly longer than 8,000 bytes is one chunk. */
 Test(shard, many_servers_have_longer_chunks)
 {
     static const struct {
@@ -223,7 +224,7 @@ Test(shard, many_servers_have_longer_chunks)
     }
 }
 
-/* On slow links: not on fast or unknown ones, nor with few servers. */
+/* Servers take turns on slow links, but not on fast or unknown links, nor with few servers. */
 Test(shard, many_servers_take_turns)
 {
     static const struct {
@@ -249,8 +250,8 @@ Test(shard, what_is_asked_for_is_taken)
     cr_assert_eq(plan.window, 3);
 }
 
-/* Answers come from one server after the other, in whatever order: all is pushed and answered, with
- * never more than a window on the way to a server. */
+/* Answers come from the servers in any order. In the end everything is pushed and answered. Never
+ * is more than a window under way to a server. */
 Test(shard, an_exchange_ends)
 {
     enum { SERVERS_MOST = 16 };

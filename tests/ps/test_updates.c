@@ -1,10 +1,10 @@
 /*
- * Servers that own the parameters, with workers that are late by chance: every answer holds what
- * the consistency promises, element by element, and nothing is lost. PSRING_TEST_LONG=1 takes more
+ * Servers that own the parameters, with workers that are late at random. Every answer has what the
+ * consistency promises, element by element, and no push is lost. PSRING_TEST_LONG=1 takes more
  * clocks (steps).
  *
- * Element i belongs to worker i % W, which in step c adds what makes the element c + 1. Each
- * element of the parameters that come back is therefore its worker's clock.
+ * Element i belongs to worker i % W. In step c this worker adds what makes the element c + 1. Each
+ * element of the returned parameters is therefore its worker's clock.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -21,9 +21,9 @@ enum { BUCKETS = 2, COUNT = 3000, CLOCKS_FEW = 40, CLOCKS_MANY = 5000 };
 
 static const size_t counts[BUCKETS] = {COUNT, 700};
 static _Thread_local struct world *world;
-static _Thread_local uint64_t clocks; /* of each trial */
+static _Thread_local uint64_t clocks; /* steps of each trial */
 
-/* -------- what servers do --------------------------------------------------------------------- */
+/* -------- servers ----------------------------------------------------------------------------- */
 
 /* One rank's gradients, parameters, and a state. */
 struct arrays {
@@ -50,7 +50,7 @@ static struct comm_updater updater_of(struct arrays *arrays)
         .context = arrays, .array = array, .arrays = COMM_STATES + 1, .apply = add};
 }
 
-/* -------- what workers do --------------------------------------------------------------------- */
+/* -------- workers ----------------------------------------------------------------------------- */
 
 struct trial {
     struct shape shape;
@@ -64,7 +64,7 @@ static float element(size_t which, size_t i)
     return (float)(which * 10000 + i);
 }
 
-/* What worker 0 stores all can fetch. Then parameters are zero. */
+/* All workers can fetch what worker 0 stores. At the end the parameters are zero. */
 static void check_arrays(struct comm *comm)
 {
     float data[COUNT];
@@ -97,8 +97,8 @@ static bool leaves_out(const struct consistency *consistency)
     return consistency->late_steps > 0 || consistency->backup_workers > 0;
 }
 
-/* Now and then, and the slow one always. Until it has been left out once it takes twice as long
- * every tenth step: how late is too late depends on how busy the machine is. */
+/* Makes workers late at random, and the slow worker always. Until it has skipped a step, its delay
+ * doubles every ten steps, because the delay that counts as late depends on the machine's load. */
 static void be_late(const struct trial *trial, const struct comm *comm, uint64_t step)
 {
     uint64_t chance = rng_mix64(step * 64 + (uint64_t)comm_rank(comm));
@@ -110,7 +110,7 @@ static void be_late(const struct trial *trial, const struct comm *comm, uint64_t
         clock_sleep_until_ns(clock_now_ns() + late_ns);
 }
 
-/* What came back for step `step`, of a worker that had come to it with each step done. */
+/* Checks the parameters returned for `step` to a worker that has done every step before it. */
 static void check_parameters(const struct trial *trial, const struct comm *comm, uint64_t step,
                              const float *data, size_t count)
 {
@@ -128,8 +128,8 @@ static void check_parameters(const struct trial *trial, const struct comm *comm,
     }
 }
 
-/* With backups all push ones, and W times the mean of those that were in time is added: so all
- * elements are W times the steps that are over. */
+/* With backups all workers push ones, and the server adds W times the mean of the pushes in time.
+ * All elements are therefore W times the number of finished steps. */
 static void check_steps(int workers, uint64_t step, const float *data, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -154,7 +154,7 @@ static void fill(const struct trial *trial, const struct comm *comm, float *data
 static void work(const struct trial *trial, struct comm *comm)
 {
     float data[BUCKETS][COUNT];
-    uint64_t pushed = 0; /* own clock, as the last push left it */
+    uint64_t pushed = 0; /* own clock after the last push */
     bool backups = trial->consistency.backup_workers > 0;
     rank_assert_ok(comm_begin_steps(comm, 0, clocks));
     for (uint64_t step = 0; step < clocks; step = comm_progress(comm)->step) {
@@ -174,7 +174,7 @@ static void work(const struct trial *trial, struct comm *comm)
     }
 }
 
-/* After the last step: all see the same, which is all that was pushed. */
+/* After the last step all workers see the same parameters, the sum of all pushes. */
 static void check_end(const struct trial *trial, struct comm *comm)
 {
     float data[COUNT];
