@@ -16,7 +16,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/../.." && pwd)
-FOLDERS='^(\.ci|common)$' # that may have fewer than four files
+FOLDERS='^(\.ci|\.github|common)$' # that may have fewer than four files
 
 # sources ROOT: every file outside tests/, as a path from ROOT.
 sources()

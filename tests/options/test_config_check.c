@@ -35,7 +35,7 @@ Test(config_check, what_was_meant)
     refuse(CONFIG_TRAIN, "--metrics --help", "--metrics: a value is missing before --help");
     refuse(CONFIG_TRAIN, "--verbose=3", "--verbose: takes no value, found '3'; see psring train");
     refuse(CONFIG_TRAIN, "--help=all", "--help: takes no value, found 'all'");
-    refuse(CONFIG_TRAIN, "--checkpoint /c --resume must", "is --resume=must");
+    refuse(CONFIG_TRAIN, "--checkpoint /c --resume must", "write --resume=must");
     refuse(CONFIG_TRAIN, "--checkpoint /c --resume=extent", "(did you mean extend?)");
 }
 
