@@ -30,7 +30,7 @@ static bool in_range(const struct option_spec *spec, double value)
     return (spec->min == 0 && spec->max == 0) || (value >= spec->min && value <= spec->max);
 }
 
-/* "8 to 1048576", "at least 1", or the words of a choice; for messages and --help. */
+/* "a whole number from 8 to 1048576", or the words of a choice; for messages and --help. */
 static void describe_expected(const struct option_spec *spec, char *text, size_t size)
 {
     if (spec->type == OPTION_CHOICE) {

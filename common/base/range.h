@@ -70,8 +70,8 @@ struct range_listener {
     void (*at_step)(uint64_t step);
 };
 
-/* The only global variable besides the log's level, sink and name: measured code cannot pass the
- * listener along. It changes only while no range is open. */
+/* Global, like the log's settings, because measured code cannot pass the listener along. It changes
+ * only while no range is open. */
 extern _Atomic(const struct range_listener *) range_listener;
 
 static inline const struct range_listener *range_listens(void)
@@ -87,7 +87,7 @@ void range_end(void);
 struct range_sum {
     int64_t ns;           /* total of all ended ranges */
     int64_t cpu_ns;       /* total processor time of the thread in ranges begun with `cpu` */
-    int64_t begin_ns;     /* begin of the last range */
+    int64_t begin_ns;     /* start of the last range */
     int64_t begin_cpu_ns; /* the thread's processor time then; -1: not counted */
 };
 

@@ -82,7 +82,7 @@ __attribute__((format(printf, 2, 3))) void log_message(enum log_level level, con
 void log_hold(void);
 void log_release(bool wanted);
 
-/* From now on only the calling thread's lines are written. It drops the other threads' lines, and
+/* From now on only the calling thread's lines are written. Drops the other threads' lines, and
  * what a library or another thread prints to stderr or stdout. For a process that is about to end.
  * It reports no errors. */
 void log_take_over(void);

@@ -2,7 +2,7 @@
  * Batches for the device. The device holds the whole data set as bytes. A batch is a list of sample
  * numbers, and an operation of the device, batches_gather, turns their bytes into normalised
  * floats. It is the same on every device. Alternatively a loader (common/data/loader.h) makes
- * training's batches on the host: with --loaders threads, or if images are augmented.
+ * training's batches on the host: with threads (`loaders`), or if images are augmented.
  *
  *     batches_start_epoch(batches, BATCHES_TRAIN, epoch, 0);
  *     while ((count = batches_next(batches, BATCHES_TRAIN)) > 0) {
@@ -54,7 +54,7 @@ struct batches {
     float *gathered;              /* (gather_max, 28, 28, 1), device memory */
     uint8_t *gathered_labels;     /* (gather_max), device memory */
 
-    /* Training: the time until a batch is ready. The caller sets it to 0 at the begin of a step. It
+    /* Training: the time until a batch is ready. The caller sets it to 0 at the start of a step. It
      * includes processor time if the loader has no threads, because batches_next then makes the
      * batch. */
     struct range_sum waited;
@@ -87,7 +87,7 @@ void batches_start_epoch(struct batches *batches, enum batches_split split, uint
 /* Begins the remainder of a training epoch after `used` images; see sampler_start_rest. */
 void batches_start_rest(struct batches *batches, uint64_t epoch, size_t used);
 
-/* Until the next epoch begins, loaders use no memory and report no range. */
+/* Until the next epoch begins, loaders make no batch and report no range. */
 void batches_pause(struct batches *batches);
 
 /* Sets the next samples for the device (inputs.h), or waits for a loader's batch. Returns their

@@ -1,6 +1,6 @@
 /*
- * Training batches made on the host: ahead, by threads, or, without threads, by the caller's own
- * request.
+ * Training batches made on the host. Threads make them ahead. Without threads the caller makes each
+ * batch when it asks for it.
  *
  *     loader_new(&loader, &options)
  *     loader_pause(loader);  sampler_start_epoch(sampler, ...);  loader_start(loader, epoch);

@@ -36,9 +36,8 @@ enum activity_thread { ACTIVITY_MAIN, ACTIVITY_WORKER, ACTIVITY_SERVER, ACTIVITY
 
 #define ACTIVITY_NOBODY (-1)
 #define ACTIVITY_NO_OFFSET UINT64_MAX
-#define ACTIVITY_SENDS                                                                             \
-    (UINT64_MAX - 1) /* instead of an offset: the peer must take a sent                            \
-                      * message */
+/* Instead of an offset: the peer must take a message that was sent to it. */
+#define ACTIVITY_SENDS (UINT64_MAX - 1)
 
 struct activity_state {
     _Atomic uint64_t moves; /* changes whenever this thread makes progress */

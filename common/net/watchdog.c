@@ -65,14 +65,14 @@ struct watchdog {
 
     /* Used by the thread only. */
     int64_t tick_ns, timeout_ns; /* time between beats; limit of a silence */
-    int64_t started_ns, next_beat_ns, asked_ns /* begin of a failure or signal */;
+    int64_t started_ns, next_beat_ns, asked_ns /* start of a failure or signal */;
     struct {
         uint64_t moves;
         int64_t since_ns;
     } seen[ACTIVITY_THREADS];
     bool gave_up; /* its BYE has been sent */
     enum watchdog_trouble trouble;
-    int64_t trouble_ns;        /* begin of the trouble */
+    int64_t trouble_ns;        /* start of the trouble */
     struct stall_watch stalls; /* rank 0: of all ranks; rank 1: silence of rank 0 */
 };
 

@@ -109,7 +109,8 @@ static void follow_waits(const struct watchdog_scene *s, bool *reached)
     }
 }
 
-/* If ranks are at different steps, as with --sync ssp, those at the last step block the others. */
+/* If ranks are at different steps, as with --sync ssp, those at the lowest step block the others.
+ */
 static void keep_the_last(const struct watchdog_scene *s, bool *blamed)
 {
     uint64_t last = UINT64_MAX;
@@ -408,7 +409,7 @@ static void suspect(struct stall_watch *watch, const struct watchdog_scene *s)
     watch->trouble_ns = same ? watch->trouble_ns : s->now_ns;
 }
 
-/* The begin of the longest of these waits or silences. */
+/* The start of the longest of these waits or silences. */
 static int64_t began_ns(const struct stall_watch *watch, const struct watchdog_scene *s)
 {
     int64_t began = s->now_ns;

@@ -106,7 +106,7 @@ struct stall_watch {
     bool *found;                 /* (count) the same for one look */
     bool trouble;
     int64_t trouble_ns;
-    int64_t since_ns; /* begin of the wait or the silence */
+    int64_t since_ns; /* start of the wait or the silence */
     bool told;
 };
 

@@ -12,9 +12,10 @@
  * message stays in the kernel, whose window then stops the sender. It costs no memory here.
  *
  * A wait retries for SPIN_NS if every waiting thread can have a core. After SPIN_ALONE_NS it offers
- * its core to other threads. A message that arrives meanwhile costs no sleep and no wake-up. Then
- * it sleeps in poll(2), or in epoll(7) if more than FEW peers are of interest. Connections:
- * tcp_connect.c.
+ * its core to other threads. A message that arrives in this time costs no sleep and no wake-up.
+ * After SPIN_NS the wait sleeps in poll(2), or in epoll(7) if more than FEW peers are of interest.
+ *
+ * Connections: tcp_connect.c.
  */
 #include <errno.h>
 #include <poll.h>

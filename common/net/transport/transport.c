@@ -448,7 +448,7 @@ enum status transport_accept(struct transport *transport, const uint8_t *header,
 
 /* -------- calls (embedded) -------------------------------------------------------------------- */
 
-/* "call 3 of the world, psring_broadcast of 1000 float32 from rank 0" */
+/* "psring_broadcast (1000 float32, root 0), call 3 of the world" */
 static struct transport_text call_text(const struct message_call *call)
 {
     /* Indexed by enum message_what, reduce_op and message_dtype. */

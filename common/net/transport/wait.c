@@ -19,7 +19,7 @@ struct wait_state {
     int64_t deadline_ns; /* 0: not started */
     int looks;           /* embedded: looks since the last progress */
     int64_t look_ns;     /* embedded: time of the next look, or 0 */
-    int64_t stalled_ns;  /* begin of a stall that has been warned of; 0: none */
+    int64_t stalled_ns;  /* start of a stall that has been warned of; 0: none */
 };
 
 static enum activity_thread thread_of(const struct transport *transport)
