@@ -9,8 +9,8 @@
 
 enum { THREAD_NAME_MAX = 15 }; /* bytes of a name; Linux keeps no more */
 
-/* Zero it before the first start and do not move it. Only its owner uses it, except for `run` and
- * `argument`, which the new thread reads. */
+/* Zero it before the first start and do not move it. Only its owner uses it, except for `run`,
+ * `argument` and `name`, which the new thread reads. */
 struct thread {
     pthread_t handle;
     bool running;         /* started and not joined yet */
