@@ -4,10 +4,10 @@
  *
  * The file, integers in the byte order of the machine that wrote it:
  *
- * - magic "PSRINGCK", version, byte-order mark, counts, seed, epoch, step, time: of fixed size;
- * - model, optimizer, then name and value of each option: texts, each ended by a 0 byte;
- * - weights, the optimizer's state, then the state carried by averaging: float32;
- * - SHA-256 of all of the above: 64 hexadecimal digits.
+ *   - Of fixed size: magic "PSRINGCK", version, byte-order mark, counts, seed, epoch, step, time.
+ *   - Texts, each ended by a 0 byte: model, optimizer, then name and value of each option.
+ *   - float32: weights, the optimizer's state, then the state carried by averaging.
+ *   - 64 hexadecimal digits: the SHA-256 of all of the above.
  */
 #ifndef PSRING_COMMON_CHECKPOINT_CHECKPOINT_H
 #define PSRING_COMMON_CHECKPOINT_CHECKPOINT_H
