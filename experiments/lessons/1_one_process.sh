@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# Lesson 1: the same 128 images a step, by one worker, by four played in turn, and by four processes.
+# Lesson 1: the same 128 images a step by one worker, by four virtual workers, and by four processes.
 need_data
 common=(--data "$data" --model lenet --seed 1 --threads 1 --reduce-order ring --metrics "$out/train.csv")
 network=loopback

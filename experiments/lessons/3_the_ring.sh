@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# Lesson 3: who sends which chunk to whom, and when.
+# Lesson 3: which rank sends which chunk to which rank, and when.
 # shellcheck source-path=SCRIPTDIR source=ring_trace.sh
 . "$lessons/ring_trace.sh"
 trace_ring

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# Lesson 5: four workers, and one to four machines more as servers.
+# Lesson 5: four workers, and one to four more machines as servers.
 hosts 8 100mbit
 bytes=4799520
 ranks 4 bench --backend ring --transport tcp --sizes $bytes -n 3 -w 1 --csv "$out/bench.csv"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# Lesson 6: four workers of which the last computes four times as long, and what waiting for it costs.
+# Lesson 6: four workers. The last one computes four times as long. Measures the cost of waiting for it.
 need_data
 network=loopback
 modes=(bsp backup ssp:3 async)

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# lesson.sh N [OPTION...]: a lesson's experiment: at most two minutes on two cores. Its text is N_*.md beside this file.
+# lesson.sh N [OPTION...]: runs the experiment of lesson N in at most two minutes on two cores. N_*.md explains it.
 #
 #   1  one process: the average of four small gradients is the gradient of the large batch
 #   2  the server's link is the bottleneck
-#   3  the ring step by step, drawn from its own trace
+#   3  the ring step by step, drawn from a trace
 #   4  six sends, not three: why N-1 steps do not suffice
 #   5  spare servers until the parameter server wins
 #   6  stragglers and stale gradients
 #
 #   --data DIR         folder with the four files of MNIST (default: see get_mnist.sh)
 #   --psring PROGRAM   (default: build/psring of this tree)
-#   --out DIR          keep the results there (default: keep nothing); replaces the results of an earlier lesson only
+#   --out DIR          keep the results there (default: keep nothing). Replaces only results of an earlier lesson
 #
-# Lessons 2 to 5 raise a virtual cluster with a limit on every host's link and take it down again. If the system allows
-# this user no network namespaces, they name the reason and measure on loopback, which has no limit. Bytes are right
-# there, and times do not show the effect.
+# Lessons 2 to 5 build a virtual cluster with a limit on every host's link and remove it afterwards. If the system forbids
+# network namespaces to this user, they print the reason and measure on loopback, which has no limit. Bytes are right
+# there, but times do not show the effect.
 #
-# What is the same on every machine is under "Exact", as it stands in the text; under "Measured" is what this run took;
-# under "So" are the sentences that the lesson is about, each with whether it holds here. The exit status is 0 only if all
-# hold, and 3 if none fails but of times, for which a busy machine may be the reason.
+# Lines under "Exact" are equal on every machine and in the text. Lines under "Measured" are from this run. "So" lists the
+# lesson's conclusions and whether each holds here. The exit status is 0 if all hold. It is 3 if only conclusions about
+# times fail, because a busy machine can be the reason.
 set -euo pipefail
 export LC_ALL=C
 
@@ -61,29 +61,29 @@ clean_up()
     [[ ! $temporary ]] || rm -rf "$temporary"
 }
 
-# --- what the lessons are made of ------------------------------------------------------------------------
+# --- functions of the lessons ----------------------------------------------------------------------------
 
-# hosts N RATE: a cluster of so many hosts, or loopback.
+# hosts N RATE: builds a cluster of N hosts, or chooses loopback.
 hosts()
 {
     max_workers=$((($1 + 1) / 2)) rate=$2 # raise_network raises two hosts for each
-    raise_network 2>"$out/last.txt" || { cat "$out/last.txt" >&2 && die "no virtual cluster; what was said stands above"; }
+    raise_network 2>"$out/last.txt" || { cat "$out/last.txt" >&2 && die "no virtual cluster; the messages above give the reason"; }
     cat "$out/last.txt" >>"$out/log.txt"
     [[ $network != loopback ]] || cat "$out/last.txt" >&2 # why, and what to do
     echo "network=$network"
 }
 
-# ranks N COMMAND...: psring with so many ranks, a host each; its words go to last.txt.
+# ranks N COMMAND...: runs psring with N ranks on N hosts; its output goes to last.txt.
 ranks()
 {
     local count=$1 status=0
     shift
     log_to=$out/last.txt launch "$count" "$psring" "$@" || status=$?
     cat "$out/last.txt" >>"$out/log.txt"
-    ((status == 0)) || { tail -n 5 "$out/last.txt" >&2 && die "psring $1 failed; what it said stands above"; }
+    ((status == 0)) || { tail -n 5 "$out/last.txt" >&2 && die "psring $1 failed; its last messages are above"; }
 }
 
-# value FILE COLUMN [ROW]: of a CSV file, by the column's name; of the last row, unless told. Nothing if it is not there.
+# value FILE COLUMN [ROW]: prints a value of a CSV file, from the last row by default. Prints nothing if it is missing.
 value()
 {
     awk -F , -v name="$2" -v row="${3:-0}" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next }
@@ -96,13 +96,13 @@ ms_of()
     awk -v us="$1" 'BEGIN { printf "%.1f", us / 1e3 }'
 }
 
-# times A B: "2.01"; nothing if that is no number.
+# times A B: prints A / B as "2.01"; nothing if either is not a number.
 times()
 {
     awk -v a="$1" -v b="$2" 'BEGIN { if (a == a + 0 && b == b + 0 && b > 0) printf "%.2f", a / b }'
 }
 
-# holds A RELATION B SENTENCE: prints the sentence, and whether it holds; with < or > what is no number does not.
+# holds A RELATION B SENTENCE: prints the sentence, and whether it holds. < and > need numbers on both sides.
 holds()
 {
     if awk -v a="$1" -v b="$3" -v relation="$2" 'BEGIN {
@@ -114,7 +114,7 @@ holds()
     fi
 }
 
-# holds_in_time ...: the same of times, which others on the machine can disturb. They cannot make them no numbers.
+# holds_in_time ...: the same for times. Other work on the machine can falsify times, but not make them missing.
 holds_in_time()
 {
     local before=$untrue
@@ -122,7 +122,7 @@ holds_in_time()
     ! awk -v a="$1" -v b="$3" 'BEGIN { exit !(a == a + 0 && b == b + 0) }' || disturbed=$((disturbed + untrue - before))
 }
 
-# holds_where_links_limit ...: the same, where a node has a limit of its own.
+# holds_where_links_limit ...: the same, but only if hosts have limited links.
 holds_where_links_limit()
 {
     if [[ $network == loopback ]]; then echo "  not to be seen on loopback:  $4"; else holds_in_time "$@"; fi
@@ -130,11 +130,11 @@ holds_where_links_limit()
 
 need_data()
 {
-    data=$("$here/get_mnist.sh" ${data:+--data "$data"}) || die "no data; --data DIR names a folder that has it"
+    data=$("$here/get_mnist.sh" ${data:+--data "$data"}) || die "no data set found; name its folder with --data DIR"
 }
 
 parse_arguments "$@"
-# What launch.sh wants to know.
+# Variables that launch.sh reads.
 real_hosts='' shape=flat placing=() limit_s=100 cluster='' child='' link_bits=0 max_workers=0 network=loopback
 cores=$(nproc) temporary='' untrue=0 disturbed=0
 trap clean_up EXIT
@@ -147,5 +147,5 @@ replace_files bench.csv train.csv trace.json ring.txt log.txt last.txt
 begin_log "$lesson"
 # shellcheck source=/dev/null
 . "$lessons"/"$lesson"_*.sh
-((untrue == disturbed)) || die "$((untrue - disturbed)) of the lesson's sentences do not hold here, and ought to everywhere"
-((untrue == 0)) || die "$untrue of the lesson's sentences do not hold here: is the machine busy?" 3
+((untrue == disturbed)) || die "$((untrue - disturbed)) of the lesson's sentences do not hold here, but must hold on every machine"
+((untrue == 0)) || die "$untrue of the lesson's sentences do not hold here; repeat on a quiet machine" 3

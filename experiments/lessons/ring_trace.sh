@@ -1,9 +1,9 @@
 # shellcheck shell=bash disable=SC2154
-# ring_trace.sh: what lessons 3 and 4 look at: one all-reduce of four workers, from the trace of a short training.
+# ring_trace.sh: for lessons 3 and 4, one all-reduce of four workers from the trace of a short training.
 RING_WORKERS=4
 
-# Leaves trace.json, and in ring.txt a line for each receive of the last step's first bucket, in the order of their ends:
-# STEP CHUNK TO FROM START_MS END_MS, from the earliest start on.
+# Writes trace.json and ring.txt. ring.txt has a line for each receive of the last step's first bucket, ordered by end:
+# STEP CHUNK TO FROM START_MS END_MS. Times count from the earliest start.
 trace_ring()
 {
     hosts $RING_WORKERS 20mbit
