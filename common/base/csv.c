@@ -289,7 +289,8 @@ static enum status read_text(struct csv_table *table, const char *path)
     size_t room = 0;
     FILE *file = fopen(path, "r");
     if (!file)
-        return FAIL(STATUS_INPUT, "%s: cannot be read: %s", path, strerror(errno));
+        return FAIL(STATUS_INPUT, "%s: cannot be read: %s; name a readable CSV file", path,
+                    strerror(errno));
     ssize_t length = getdelim(&table->text, &room, '\0', file);
     if (length < 0) {
         log_error("%s: %s", path, ferror(file) ? strerror(errno) : "is empty, expected a header");

@@ -96,10 +96,10 @@ static enum status find_transport(const char *name, enum transport_kind *kind)
         return FAIL(STATUS_USAGE, "transport '%s' is unknown: use auto, tcp, zmq or mpi", name);
     if (!transport_kind_unavailable(*kind))
         return STATUS_OK;
-    return FAIL(
-        STATUS_UNSUPPORTED,
-        "transport '%s': this libpsring was built without MPI (cmake -DPSRING_LIBRARY_MPI=ON)",
-        name);
+    return FAIL(STATUS_UNSUPPORTED,
+                "transport '%s': this libpsring was built without MPI; use tcp or zmq, or build it "
+                "with -DPSRING_LIBRARY_MPI=ON",
+                name);
 }
 
 static enum status find_timeout(const char *name, double seconds, int64_t otherwise_s, int64_t *ms)
@@ -124,7 +124,9 @@ static enum status check_options(const struct psring_options *options)
         return FAIL(STATUS_USAGE, "mpi_comm and rendezvous are both set: set only one of them");
     if (!options->rendezvous && (options->rank != 0 || options->size != 0))
         return FAIL(STATUS_USAGE,
-                    "rank and size have no effect without a rendezvous, \"tcp://HOST:PORT\"");
+                    "rank %d, size %d: they have no effect without a rendezvous; set it to "
+                    "\"tcp://HOST:PORT\"",
+                    options->rank, options->size);
     if (options->rendezvous && (options->size < 1 || options->size > LAUNCHER_RANKS_MOST))
         return FAIL(STATUS_USAGE, "rendezvous '%s': %d ranks, expected 1 to %d as size",
                     options->rendezvous, options->size, LAUNCHER_RANKS_MOST);
@@ -132,9 +134,8 @@ static enum status check_options(const struct psring_options *options)
         return FAIL(STATUS_USAGE, "rendezvous '%s': rank %d, expected 0 to %d (size %d)",
                     options->rendezvous, options->rank, options->size - 1, options->size);
     if (options->mpi_comm && !has_mpi())
-        return FAIL(
-            STATUS_UNSUPPORTED,
-            "mpi_comm: this libpsring was built without MPI (cmake -DPSRING_LIBRARY_MPI=ON)");
+        return FAIL(STATUS_UNSUPPORTED, "mpi_comm: this libpsring was built without MPI; use a "
+                                        "rendezvous, or build it with -DPSRING_LIBRARY_MPI=ON");
     return STATUS_OK;
 }
 
@@ -223,7 +224,9 @@ static enum status connect_ranks(struct engine *engine, const struct psring_opti
     TRY(find_timeout("timeout_s", options->timeout_s, TIMEOUT_S, &comm.timeout_ms));
     TRY(meet(options, startup_ms, &engine->world));
     if (comm.transport == TRANSPORT_MPI && !world_is_mpi(engine->world))
-        TRY(FAIL(STATUS_USAGE, "transport 'mpi': the ranks were not brought together by MPI"));
+        TRY(FAIL(
+            STATUS_USAGE,
+            "transport 'mpi': the ranks met without MPI; use tcp or zmq, or start them by mpirun"));
     TRY(choose_sharing(engine));
     TRY(comm_place_open(&engine->place, engine->world, NULL, &comm));
     engine->world->timeout_ms = comm.timeout_ms;

@@ -474,7 +474,8 @@ static enum status receive_done(struct mpi_endpoint *endpoint, struct transfer *
         TRY(accept_header(endpoint, slot, &message));
     int64_t payload_bytes = transfer->received_bytes - MESSAGE_HEADER_BYTES;
     if (payload_bytes < 0 || message.length != (uint64_t)payload_bytes)
-        return FAIL(STATUS_INPUT, "MPI: a payload has %lld bytes, but its header gives %llu",
+        return FAIL(STATUS_INPUT,
+                    "MPI: found a payload of %lld bytes, expected the %llu of its header",
                     (long long)payload_bytes, (unsigned long long)message.length);
     if (!embedded)
         TRY(transport_claim(&endpoint->base, slot, &message));
@@ -594,8 +595,8 @@ static enum status mpi_open(struct transport *endpoint[2], struct world *world,
     enum status status = STATUS_OK;
     if (options->topology.servers > topology_spare(&options->topology) && !world->concurrent)
         return FAIL(STATUS_UNSUPPORTED,
-                    "this MPI does not let two threads call it at once, which a colocated server "
-                    "needs: use --transport zmq or --placement dedicated");
+                    "--transport mpi: this MPI does not let two threads call it at once, which a "
+                    "colocated server needs; use --transport zmq or --placement dedicated");
     struct mpi_shared *shared = malloc(sizeof *shared);
     if (!shared)
         return out_of_memory();
