@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# fault_trials.sh [--short | --only REGEX]: kills, stops or cuts off one rank of a training in a virtual
-# cluster: at launch, in a step and in a checkpoint, over every backend and transport. Or cuts it off before mpirun begins.
+# fault_trials.sh [--short | --only REGEX]: kills, stops or isolates one rank of a training in a virtual cluster. It
+# tries every backend and transport, at launch, in a step and in a checkpoint. Or it isolates a host before mpirun begins.
 #
 # Each trial must end, mpirun included, within the time-out + 10 s. The exit code must not be 0. The last line must name
-# the rank and its host. No process, file or namespace may be left. At launch no rank knows the others yet. The line then
-# reports what it waited for.
+# the rank and its host. No process, file or namespace may be left. At launch no rank knows the others yet. Then the
+# line reports what the rank waited for.
 #
-#   --short       a choice of trials, with a minute in place of the 10 s, for busy machines. test_failures.sh and
-#                 test_hierarchical.sh kill further ranks, and test_failures.sh stops one of the backend mpi.
+#   --short       some of the trials, with a minute instead of the 10 s, for busy machines. test_failures.sh and
+#                 test_hierarchical.sh kill other ranks, and test_failures.sh stops one of the backend mpi.
 #   --only REGEX  the trials whose row matches, such as '^ring .* launch'
 #
 # Prints a table, as in fault_trials.csv. Exits with 77 without namespaces.
@@ -19,7 +19,7 @@ which=${1:-} only=${2:-.}
 vcluster=$root/experiments/vcluster.sh
 name=faults-$$
 TIMEOUT_S=${PSRING_TRIAL_TIMEOUT:-5} STARTUP_S=10 GRACE_S=10
-MOMENT_S=90 # until the moment has come: only guards against hanging
+MOMENT_S=90 # limit of the wait for the moment: only ends a test that hangs
 HOSTS=5
 [[ $which != --short ]] || TIMEOUT_S=8 STARTUP_S=60 GRACE_S=60
 failed=0 trials=0 run_pid=''
@@ -32,18 +32,18 @@ end_run()
 }
 trap 'end_run; "$vcluster" down --name $name; rm -rf "$folder"' EXIT
 
-# In the trial's configuration.
+# The host of a rank in the trial's configuration.
 host_of() # RANK
 {
     echo $(($1 / per_host))
 }
 
-# The process of psring that is this rank, if there is one.
+# The id of the rank's psring process, if there is one.
 process_of() # RANK
 {
     local pid program
     for pid in $(ip netns pids "psring-$name-$(host_of "$1")" 2>/dev/null); do
-        { read -r program <"/proc/$pid/comm"; } 2>/dev/null || continue # it has ended
+        { read -r program <"/proc/$pid/comm"; } 2>/dev/null || continue # the process has ended
         [[ $program != psring ]] || ! grep -qszx "OMPI_COMM_WORLD_RANK=$1" "/proc/$pid/environ" || echo "$pid"
     done
 }
@@ -56,7 +56,7 @@ processes()
     done
 }
 
-# until_within SECONDS COMMAND...: it succeeds before that time is over.
+# until_within SECONDS COMMAND...: repeat the command until it succeeds, for at most this time.
 until_within()
 {
     local deadline=$((SECONDS + $1))
@@ -77,8 +77,8 @@ trains()
     grep -q '^epoch' "$folder/log"
 }
 
-# Rank 0 opens a pipe that nobody reads in place of a new checkpoint: it is in a checkpoint for as long as the trial
-# takes, and all others wait for it.
+# Rank 0 opens a pipe without a reader instead of a new checkpoint. It stays in the checkpoint for the whole trial, and
+# all other ranks wait for it.
 blocked_in_open()
 {
     local pid
@@ -92,7 +92,7 @@ wait_for_moment() # MOMENT VICTIM
     before) ;;
     launch) until_within $MOMENT_S exists "$2" ;;
     step) until_within $MOMENT_S trains ;;
-    # Soon: from the time-out on, rank 0 would be the one that keeps the others waiting.
+    # Only a short wait: after the time-out, rank 0 would be the rank that blocks the others.
     checkpoint) until_within $MOMENT_S blocked_in_open && sleep 0.2 ;;
     esac
 }
@@ -113,7 +113,7 @@ is_whole()
     "$vcluster" status --name "$name" >/dev/null
 }
 
-# A link needs a moment to come up; mpirun's daemon on a host without one ends before it has called back.
+# Wait until the link is up. Without a link, mpirun's daemon on the host ends before it has called back.
 mend() # VICTIM
 {
     ip -n "psring-$name-switch" link set "port$(host_of "$1")" up
@@ -130,19 +130,19 @@ no_process_left()
     [[ -z $(processes) ]]
 }
 
-# Of the run's own folders: where it started, its temporary files, the checkpoint's; and vcluster.sh's.
+# The files that the run has left in its folders (start, temporary files, checkpoints) and in vcluster.sh's.
 files()
 {
     find "$folder/here" "$folder/tmp" -mindepth 1
-    find "$folder/kept" -mindepth 1 ! -name 'mlp.*.checkpoint.tmp' # the pipe, which is the trial's
+    find "$folder/kept" -mindepth 1 ! -name 'mlp.*.checkpoint.tmp' # the trial's pipe
     compgen -G "/run/psring-vcluster/$name/run.*" || true
 }
 
-# What went wrong in a trial, or nothing; sets $seconds and $last.
+# Sets $problem if the trial went wrong, and $seconds and $last.
 judge() # VICTIM STARTED
 {
     local victim=$1 started=$2 limit=$((TIMEOUT_S + GRACE_S)) rc=0 lost=$1
-    [[ $fault != cut ]] || lost='[0-9]+' # whichever of the host's
+    [[ $fault != cut ]] || lost='[0-9]+' # any rank of the host
     [[ $moment != launch && $moment != before ]] || limit=$((STARTUP_S + GRACE_S))
     until_within $((limit + 5)) run_ended || true
     seconds=$(awk -v from="$started" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }')
@@ -191,7 +191,7 @@ trial() # CONFIGURATION FAULT MOMENT VICTIM
         fi
         judge "$victim" "$started"
     else
-        problem='never came to that moment'
+        problem='did not reach the moment'
         end_run
     fi
     printf '%s,%s,%s,%d,%s,%s\n' "$configuration" "$moment" "$fault" "$victim" "$seconds" "$problem"
@@ -219,7 +219,7 @@ if [[ $which == --short ]]; then
     trial 'hierarchical --transport tcp' cut step 2
 else
     for victim in 2 0; do
-        trial "${all[0]}" cut before $victim # any: no rank begins
+        trial "${all[0]}" cut before $victim # any configuration: no rank begins
     done
     for configuration in "${all[@]}"; do
         victims=(2 0)
@@ -235,7 +235,7 @@ else
 fi
 "$vcluster" down --name "$name"
 if [[ $(ip netns list) == *psring-$name-* || -e /run/psring-vcluster/$name ]]; then
-    echo 'fault_trials: the cluster is down, but some of it is left'
+    echo 'fault_trials: the cluster is down, but a namespace or its folder is left'
     failed=$((failed + 1))
 fi
 echo "fault_trials: $trials trials, $failed failed"

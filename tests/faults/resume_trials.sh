@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# resume_trials.sh [--short | KILLS [SEED]]: a training is killed KILLS times (10) and continues each
-# time with --resume. At the end it has the weights of the undisturbed training, to the bit.
+# resume_trials.sh [--short | KILLS [SEED]]: a training is killed KILLS times (10) and resumed each time with --resume.
+# At the end it has the weights of the undisturbed training, bit by bit.
 #
-# The instants are random, from the launch on. A kill is SIGTERM to one worker, or SIGKILL to one rank (server or worker).
+# The moments are random, from the launch on. A kill is SIGTERM to a worker, or SIGKILL to a rank (server or worker).
 # The trainings use the ring, a dedicated server and colocated servers, uncompressed and in fp16 with error feedback.
 #
 # --short: only in fp16, 120 small steps without mpirun, killed twice. Prints a table, as in resume_trials.csv.
@@ -27,7 +27,7 @@ random_below() # N
     echo $((RANDOM * 32768 + RANDOM)) | awk -v n="$1" '{ print int($1 / 1073741824 * n) }'
 }
 
-# What was launched is sent a signal; $signal and $step, after which it had gone on, say what was seen.
+# Sends a signal to the launched run. Sets $signal, and $step: the step after which the run had resumed.
 disturb() # WORKERS
 {
     local processes code=0
@@ -40,15 +40,15 @@ disturb() # WORKERS
         kill -TERM "${processes[$(random_below "$1")]}" 2>/dev/null || true
     elif ((${#processes[@]} > 0)); then
         kill -KILL "${processes[$(random_below ${#processes[@]})]}" 2>/dev/null || true
-    else # mpirun has started none yet
+    else # mpirun has not started psring yet
         kill -KILL -- "-$session" 2>/dev/null || true
     fi
-    within is_over || fail "SIG$signal: goes on:"
+    within is_over || fail "SIG$signal: the run continues:"
     wait "$session" && code=0 || code=$?
     session=0
     step=$(sed -n 's/^continues after step //p' "$folder/log")
     if ((code == 0)); then
-        signal=none # it had come to its end
+        signal=none # the run had already ended
     elif [[ $signal == TERM ]] && ((code == EXIT_STOPPED)); then
         saved=$((saved + 1))
     fi
@@ -73,13 +73,13 @@ trial() # RANKS WORKERS OPTION...
     rm -rf "$folder/checkpoint"
     command+=(--checkpoint "$folder/checkpoint" --checkpoint-steps 9 --resume)
     for ((round = 0; done < kills; round++)); do
-        ((round < ROUNDS_MOST)) || fail "${options[*]}: came to its end $ended times before it was killed:"
+        ((round < ROUNDS_MOST)) || fail "${options[*]}: ended $ended times before the signal:"
         launch "${command[@]}"
         disturb "$workers"
         if [[ $signal == none ]]; then
             check "${options[*]}, resumed $round times"
             ended=$((ended + 1))
-            instants_ms=$((instants_ms / 2 + 1)) # the machine is less busy than it was at first
+            instants_ms=$((instants_ms / 2 + 1)) # the machine is less busy than in the first run
             rm -rf "$folder/checkpoint"
         else
             done=$((done + 1))
@@ -87,10 +87,10 @@ trial() # RANKS WORKERS OPTION...
             [[ ! $step ]] || steps+=("$step")
         fi
     done
-    "${command[@]}" >"$folder/log" 2>&1 || fail "${options[*]}, the last time:"
+    "${command[@]}" >"$folder/log" 2>&1 || fail "${options[*]}, the last run failed:"
     step=$(sed -n 's/^continues after step //p' "$folder/log")
     [[ ! $step ]] || steps+=("$step")
-    ! grep -q 'not to the same bits' "$folder/log" || fail "${options[*]}: something differs:"
+    ! grep -q 'not to the same bits' "$folder/log" || fail "${options[*]}: the resumed run is not bit-identical:"
     check "${options[*]}, killed $kills times"
     printf '%s,%d,%d,%d,%d,%s,%s\n' "${options[*]}" "$((done - terms))" "$terms" "$saved" "$ended" \
         "${steps[*]:-from the start}" "${whole:0:12}"

@@ -1,11 +1,11 @@
 /*
- * strangers FRAMES SECONDS PORT...: what nobody invited to a run may send to its ports, all at
- * once. ZeroMQ sockets with no password and with a wrong one send FRAMES frames to every port:
- * random bytes, nothing, more than anybody may send, headers that are cut short, headers that are
- * right but for the run, in messages of one to five frames and one that never ends. A socket that
- * was refused is replaced by a new one. Beside them, connections that send nothing or what is not
- * even ZeroMQ's protocol. All stay for SECONDS. Prints how many frames were sent and how often a
- * socket was replaced; what comes of it is for others to see. The same frames every time.
+ * strangers FRAMES SECONDS PORT...: sends to a run's ports what uninvited programs may send, all at
+ * once. ZeroMQ sockets, without a password or with a wrong one, send FRAMES frames to every port:
+ * random bytes, empty frames, frames above the limit, truncated headers, and headers that are right
+ * except for the run. Messages have one to five frames, and one message never ends. A refused
+ * socket is replaced by a new one. Other connections send nothing, or something that is not
+ * ZeroMQ's protocol. All stay open for SECONDS. Prints how many frames were sent and how often a
+ * socket was replaced; the caller checks the run. The frames are the same in every call.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,14 +26,14 @@ enum { PORTS_MAX = 16, MANNERS = 4, RAW_MAX = 3, LONGEST = 64 * 1024, OVERSIZED 
 /* How a ZeroMQ socket presents itself. */
 static const struct {
     int type;
-    const char *password; /* NULL: it knows of none */
+    const char *password; /* NULL: none */
 } manners[MANNERS] = {
     {ZMQ_PUSH, NULL}, {ZMQ_PUSH, "0123456789abcdef"}, {ZMQ_DEALER, NULL}, {ZMQ_PUSH, NULL}};
 
 struct port {
     int number;
     long sent;              /* frames */
-    void *sockets[MANNERS]; /* the last one never ends its message */
+    void *sockets[MANNERS]; /* the last socket never ends its message */
     int raw[RAW_MAX];       /* not ZeroMQ's protocol */
 };
 
@@ -50,7 +50,7 @@ static void fill_random(uint8_t *bytes, size_t count)
         bytes[i] = (uint8_t)below(256);
 }
 
-/* One frame's content into `bytes`; returns its length. */
+/* Writes the content of one frame to `bytes` and returns its length. */
 static size_t make_frame(uint8_t *bytes)
 {
     struct message message = {.kind = (enum message_kind)(1 + below(4)),
@@ -63,13 +63,13 @@ static size_t make_frame(uint8_t *bytes)
     switch (below(8)) {
     case 0: /* empty */
         return 0;
-    case 1: /* a header of another run, in every other field a good one */
+    case 1: /* a header of another run, otherwise valid */
         message_encode(&message, bytes);
         return MESSAGE_HEADER_BYTES;
     case 2: /* the same, cut short */
         message_encode(&message, bytes);
         return below(MESSAGE_HEADER_BYTES);
-    case 3: /* the same, with more behind it */
+    case 3: /* the same, with bytes after it */
         message_encode(&message, bytes);
         count = below(200);
         fill_random(bytes + MESSAGE_HEADER_BYTES, count);
@@ -98,7 +98,7 @@ static void *connect_socket(void *context, int manner, int port)
         return NULL;
     zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof none);
     zmq_setsockopt(socket, ZMQ_SNDHWM, &none, sizeof none);
-    /* Most of them insist. */
+    /* All but one reconnect after a refusal. */
     if (manner == 2)
         zmq_setsockopt(socket, ZMQ_RECONNECT_IVL, &never, sizeof never);
     if (manners[manner].password) {
@@ -113,8 +113,8 @@ static void *connect_socket(void *context, int manner, int port)
     return socket;
 }
 
-/* A connection without ZeroMQ: 0 says nothing, 1 speaks HTTP, 2 begins as ZeroMQ does and goes on
- * with whatever. It may be refused or cut off: that is the other side's business. */
+/* A connection without ZeroMQ: kind 0 sends nothing, 1 sends HTTP, 2 starts like ZeroMQ and
+ * continues with random bytes. The other side may refuse it or cut it off. */
 static int connect_raw(int kind, int port)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -142,8 +142,8 @@ static void nap(double seconds)
     nanosleep(&length, NULL);
 }
 
-/* Sends one message of one to five frames. Returns false if the socket takes no more: the other
- * side has refused it. */
+/* Sends one message of one to five frames. Returns false if the socket takes no more frames: the
+ * other side has refused it. */
 static bool send_message(struct port *port, int manner)
 {
     static uint8_t bytes[OVERSIZED];
@@ -158,7 +158,7 @@ static bool send_message(struct port *port, int manner)
     return true;
 }
 
-/* Sends `frames` frames to every port, by turns; returns how often a socket was replaced, or -1. */
+/* Sends `frames` frames to every port in turn. Returns how often a socket was replaced, or -1. */
 static long send_frames(void *context, struct port *ports, int count, long frames)
 {
     long replaced = 0;
@@ -176,7 +176,7 @@ static long send_frames(void *context, struct port *ports, int count, long frame
             replaced++;
         }
         if (turn % 32 == 0)
-            nap(.001); /* not all before the first has left */
+            nap(.001); /* not all frames before the first has left */
     }
     return replaced;
 }

@@ -1,33 +1,33 @@
 #!/usr/bin/env bash
-# test_failures.sh [--short]: whatever ends a run ends it on all ranks,
-# with a message that says what to do, the exit code of the contract, and no process left behind.
-# --short: of options that ranks do not agree on, and of ends for each backend, a choice.
+# test_failures.sh [--short]: an error that ends a run ends it on all ranks. The message contains a remedy, the exit
+# code is that of the contract, and no process is left. --short: only some of the options on which ranks differ, and
+# some of the ends for each backend.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
 
-# The last line of the run that has just ended.
+# Checks the last line of the run that has just ended.
 expect_last() # WHAT WORDS
 {
     last_line "$folder/log" | grep -q -e "$2" || fail "$1: the last line has no '$2':"
 }
 
-# An error that the command finds by itself; psring's message must come once, not once a rank.
+# An error that ends the command. psring's message must come once, not once for each rank.
 refused() # WHAT EXIT-CODE WORDS COMMAND...
 {
     local what=$1 expected=$2 words=$3
     shift 3
     launch "$@"
     expect_end "$what" "$expected" "$words"
-    (($(grep -c -e "$words" "$folder/log") == 1)) || fail "$what: said more than once:"
-    ! grep -q -e 'asked to end' -e 'bad usage' "$folder/log" || fail "$what: more than what is wrong:"
+    (($(grep -c -e "$words" "$folder/log") == 1)) || fail "$what: expected the message once:"
+    ! grep -q -e 'asked to end' -e 'bad usage' "$folder/log" || fail "$what: more messages than the error:"
 }
 
 mpi=("$lib/mpirun.sh")
-met=("$lib/ranks.sh") # without a launcher: for what psring finds once the ranks have met
+met=("$lib/ranks.sh") # without a launcher: for errors after the ranks have met
 training=("$psring" train --data "$data" --model mlp)
 
-# --- what is wrong from the start -------------------------------------------------------------------
+# --- errors at the start ------------------------------------------------------------------------------
 
 refused "no server" 2 'give --servers 1 or more' "${training[@]}" --backend ps --servers 0
 refused "no server, 3 ranks" 2 'give --servers 1 or more' "${mpi[@]}" 3 "${training[@]}" \
@@ -68,8 +68,8 @@ truncate -s 100000 "$folder/cut/train-images-idx3-ubyte"
 refused "a truncated file" 1 'train-images-idx3-ubyte.*truncated' "${met[@]}" 2 "$psring" train \
     --data "$folder/cut"
 
-# An error that one rank meets alone, be it of usage, ends all; the last line names it.
-export OMPI_MCA_orte_execute_quiet=1 # mpirun's own words would come after ours
+# An error of one rank, even of usage, ends all ranks. The last line names the rank.
+export OMPI_MCA_orte_execute_quiet=1 # else mpirun's text would follow psring's last line
 launch "${mpi[@]}" 1 "${training[@]}" --steps 2 : -n 1 "${training[@]}" --fast
 expect_end "one rank's bad option" 2 'rank 1: error: --fast: no such option'
 expect_last "one rank's bad option" 'rank 1 on .* ended with an error'
@@ -85,12 +85,12 @@ launch "${mpi[@]}" 1 "${training[@]}" --backend ps --steps 2 : -n 1 env -u PSRIN
     --backend ps --steps 2
 expect_end "a server, which needs no data" 0 ''
 mkdir "$folder/other"
-"$make_dataset" "$folder/other" 2000 301 # as many steps, other images
+"$make_dataset" "$folder/other" 2000 301 # the same number of steps, other images
 launch "${mpi[@]}" 1 "${training[@]}" --steps 2 : -n 1 "$psring" train --model mlp --steps 2 \
     --data "$folder/other"
 expect_end "other data on one rank" failure 'rank 1 has other files there than rank 0'
-# Ranks that do not agree on how a bucket is cut, on how much is measured, on what no message and no sum of
-# weights would show; what would make a rank ask the others alone: one line, and nobody waits.
+# Ranks differ in how a bucket is cut, in how much is measured, or in an option that no message and no sum of the
+# weights would show. Some options make only one rank ask the others. Each case prints one line, and no rank waits.
 other_option() # RANK-0's COMMAND... -- OPTION [VALUE]
 {
     local command=()
@@ -116,19 +116,19 @@ refused "another rate in one rank's environment" 2 'the same PSRING_LINK_BITS' "
 refused "another command on one rank" 2 'another command than rank 0' "${mpi[@]}" 1 "$psring" bench : -n 1 \
     "${training[@]}"
 
-# A launcher numbers the ranks, but they meet without it.
+# A launcher numbers the ranks, but they meet by rendezvous.
 refused "no such option, by rendezvous" 2 '--fast: no such option' env PMIX_RANK=1 \
     "${training[@]}" --rendezvous tcp://127.0.0.1:9 --rank 1 --world-size 2 --fast
 
-# The first rank, which speaks for all, has not come: another one does.
+# Rank 0, which reports for all, has not come: another rank reports.
 launch "${mpi[@]}" 1 sleep 60 : -n 1 "${training[@]}" --startup-timeout 2
 expect_end "the first rank does not come" failure 'rank 1 is still meeting the other ranks after 2 s'
 
-# --- what goes wrong on the way ---------------------------------------------------------------------
+# --- errors during the run ----------------------------------------------------------------------------
 
 refused "divergence" 1 'smaller --lr' "${met[@]}" 2 "${training[@]}" --optimizer sgd --lr 1000
 
-# Starts a run without end and waits until it trains; its ranks are ${ranks[@]}.
+# Starts an endless run and waits until it trains. Its ranks are ${ranks[@]}.
 start_training() # RANKS OPTION...
 {
     local count=$1
@@ -143,7 +143,7 @@ interrupted() # BACKEND OPTION...
 {
     start_training 3 --backend "$@"
     kill -INT "$(pgrep -s "$session" -x mpirun)"
-    expect_end "Ctrl-C, $*" failure '' # mpirun drops what its processes say from then on
+    expect_end "Ctrl-C, $*" failure '' # mpirun drops its processes' output from then on
 }
 
 killed() # BACKEND OPTION...
@@ -154,7 +154,7 @@ killed() # BACKEND OPTION...
     expect_last "a killed worker, $*" 'rank 1 on .* has ended'
 }
 
-# A process that hangs looks like a host that is gone: only the time-out ends it.
+# A process that hangs looks like a lost host: only the time-out ends the run.
 hangs() # BACKEND OPTION...
 {
     start_training 3 --timeout 4 --backend "$@"
@@ -163,7 +163,7 @@ hangs() # BACKEND OPTION...
     expect_last "a worker that hangs, $*" 'rank 1 on '
 }
 
-if ((short)); then # fault_trials.sh --short has others
+if ((short)); then # fault_trials.sh --short has other cases
     interrupted ring --transport tcp
     killed ring --transport zmq
     killed ps --transport tcp
@@ -176,14 +176,14 @@ else
         hangs "${options[@]}"
     done
 fi
-# A job that is suspended as a whole for longer than the time-out goes on: nobody is at fault.
+# A job that is suspended as a whole for longer than the time-out continues: no rank is at fault.
 start_training 3 --backend ring --timeout 6
 kill -STOP "${ranks[@]}"
 sleep 9
 printed=$(wc -l <"$folder/log")
 kill -CONT "${ranks[@]}"
 prints_more() { (($(wc -l <"$folder/log") > printed + 50)) || is_over; }
-within prints_more || fail "suspended and continued: trains no more:"
+within prints_more || fail "suspended and continued: does not continue:"
 ! is_over || fail "suspended and continued: has ended:"
 kill -INT "$(pgrep -s "$session" -x mpirun)"
 expect_end "suspended, continued and interrupted" failure ''

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# test_strangers.sh STRANGERS [--short]: while a training runs, strangers send 3,000
-# frames of all kinds to every port that its ranks listen on; --short: 200. It ends with the weights that
-# it has without.
+# test_strangers.sh STRANGERS [--short]: while a training runs, strangers send 3,000 frames of all kinds to every port
+# on which its ranks listen (--short: 200). The training ends with the same weights as without strangers.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
@@ -9,9 +8,9 @@ strangers=$1
 frames=3000
 steps=1200
 compute=real
-((!short)) || { frames=200 steps=200 compute=real:40; } # a step takes so many ms, and the processors are free for others
+((!short)) || { frames=200 steps=200 compute=real:40; } # a step takes 40 ms, and leaves the processors to other tests
 
-# ranks_of PID: the processes below PID that are psring.
+# ranks_of PID: print the psring processes below PID.
 ranks_of()
 {
     local child children=()
@@ -22,7 +21,7 @@ ranks_of()
     done
 }
 
-# ports_of PID...: where these processes listen.
+# ports_of PID...: print the ports on which these processes listen.
 ports_of()
 {
     local pid
@@ -38,16 +37,16 @@ trains_or_ended()
     grep -q '^epoch' "$folder/log" || ! kill -0 "$launcher"
 }
 
-# attacked STARTER RANKS OPTION...: train, with strangers at the ports; false if it ended before they
-# had sent all.
+# attacked STARTER RANKS OPTION...: train with strangers at the ports. Returns false if the training ended before the
+# strangers had sent all frames.
 attacked()
 {
     local starter=$1 ranks=$2 launcher pids=() ports=()
     shift 2
     "$starter" "$ranks" "$psring" train --data "$data" "$@" >"$folder/log" 2>&1 &
     launcher=$!
-    # Once steps are done, every endpoint is open.
-    within trains_or_ended || fail "$*: neither trains nor ends:"
+    # After the first steps every endpoint is open.
+    within trains_or_ended || fail "$*: no step, and no end:"
     mapfile -t pids < <(ranks_of $launcher)
     mapfile -t ports < <(ports_of "${pids[@]}")
     local in_time=1
@@ -62,10 +61,10 @@ attacked()
 }
 
 common=(--model lenet --batch 8 --log-steps 10 --reduce-order ring)
-declare -A expected # weights after so many steps
+declare -A expected # the weights, by number of steps
 for shape in "mpirun.sh 3 ring zmq" "mpirun.sh 4 ps zmq" "ranks.sh 3 ring zmq" "mpirun.sh 3 ring tcp"; do
     read -r starter ranks backend transport <<<"$shape"
-    for ((tries = 1, count = steps; ; tries++, count *= 2)); do # longer if it was over before all strangers had sent
+    for ((tries = 1, count = steps; ; tries++, count *= 2)); do # longer if it ended before all frames were sent
         if [[ ! ${expected[$count]:-} ]]; then
             train 0 "${common[@]}" --steps $count --backend none --virtual-workers 3
             expected[$count]=$weights
@@ -74,9 +73,9 @@ for shape in "mpirun.sh 3 ring zmq" "mpirun.sh 4 ps zmq" "ranks.sh 3 ring zmq" "
         attacked "$lib/$starter" "$ranks" "${common[@]}" --steps $count --compute "$compute" --backend "$backend" \
             --transport "$transport" || in_time=0
         [[ $weights == "${expected[$count]}" ]] ||
-            fail "$shape: weights $weights, expected ${expected[$count]}, as without strangers"
+            fail "$shape: weights $weights, expected ${expected[$count]} without strangers"
         ((!in_time)) || break
-        ((tries < 5)) || fail "$shape: in $tries tries, over before the strangers had sent everything; last found: $found"
+        ((tries < 5)) || fail "$shape: $tries runs ended before the strangers had sent all frames; last: $found"
     done
 done
 echo "strangers: the same weights"
