@@ -77,7 +77,7 @@ END
 standin ctest <<'END'
 echo ' 1/2 Test #88: cuda_ops .........................   Passed    4.39 sec'
 [[ $STANDIN != cudnn-fails || $PSRING_TEST_NEEDS_CUDNN != models ]] ||
-    { echo ' 2/2 Test #90: cuda_train .......................***Failed   0.01 sec'; echo 'cuda_train: failed: cuDNN is to be here, and is not'; exit 8; }
+    { echo ' 2/2 Test #90: cuda_train .......................***Failed   0.01 sec'; echo 'cuda_train: failed: cuDNN is required, but is not here'; exit 8; }
 [[ $STANDIN != skips ]] || echo ' 2/2 Test #90: cuda_train .......................***Skipped   0.01 sec'
 END
 standin ops <<'END'
@@ -336,7 +336,7 @@ ends no-criterion 1 '^missing: criterion$' versions
 ends old-driver 1 'driver is for CUDA 13.0, the toolkit is 14.1' versions
 ends no-gpu 1 'no GPU: no GPU can be used' build
 ends skips 1 'skipped: cuda_train' run_tests
-ends cudnn-fails 1 '1 passed, 1 failed, skipped: none; first: cuda_train: failed: cuDNN is to be here' run_tests
+ends cudnn-fails 1 '1 passed, 1 failed, skipped: none; first: cuda_train: failed: cuDNN is required' run_tests
 ends no-test 1 'cuda_ops is missing' sanitize
 ends finds 1 'memcheck: found nothing, initcheck: exit code 9' sanitize
 ends does-not-run 1 'ended before the test did' sanitize

@@ -48,7 +48,7 @@ void allreduce_open(struct comm **comm, struct world *world, const struct shape 
 
 /* -------- data -------------------------------------------------------------------------------- */
 
-/* Repeats after 251 elements, a prime, so that a chunk in a wrong place shows. */
+/* Repeats after 251 elements, a prime, so that a misplaced chunk shows. */
 float allreduce_element(int worker, size_t i, int operation)
 {
     size_t at = (i * 7 + (size_t)worker * 13 + (size_t)operation * 5 + 1) % 251;
@@ -100,15 +100,15 @@ void allreduce_check_same(struct comm *comm, const float *data, size_t count)
 {
     float *first = calloc(count + 1, sizeof *first);
     memcpy(first, data, count * sizeof *first);
-    rank_assert_ok(comm_broadcast(comm, first, count)); /* worker 0's */
+    rank_assert_ok(comm_broadcast(comm, first, count)); /* the data of worker 0 */
     rank_assert_same(data, first, count * sizeof *first);
     free(first);
 }
 
 /* -------- bytes ------------------------------------------------------------------------------- */
 
-/* All chunks but one, twice: reduce-scatter omits chunk rank+1 (sent) or rank (received),
- * all-gather rank+2 or rank+1. */
+/* All chunks except one, twice. Reduce-scatter omits chunk rank+1 (sent) or rank (received),
+ * all-gather omits rank+2 or rank+1. */
 static size_t ring_elements(int workers, int rank, size_t count, bool sent)
 {
     size_t n = (size_t)workers, first = (size_t)rank + sent;
@@ -118,9 +118,9 @@ static size_t ring_elements(int workers, int rank, size_t count, bool sent)
            chunk_of(count, n, (first + 1) % n).count;
 }
 
-/* Halving-doubling: while the workers are cut into 2 parts (or 3, 5, ...) and those again, a worker
- * gives away every chunk but its own, and is given those of its part by every other part; then all
- * that it was given it gives back, and the reverse. */
+/* Halving-doubling: the workers are cut into 2 parts (or 3, 5, ...), and each part again. In
+ * reduce-scatter a worker sends every chunk except its own, and at each cut receives the chunks of
+ * its part from every other part. All-gather does the reverse. */
 static size_t halving_elements(int workers, int rank, size_t count)
 {
     size_t n = (size_t)workers, r = (size_t)rank, first = 0, size = n;
@@ -137,9 +137,9 @@ static size_t halving_elements(int workers, int rank, size_t count)
     return elements;
 }
 
-/* The part of a hierarchical all-reduce that a worker has: chunks of all workers' number, one for
- * each of the hosts, go round these as in a ring; those that must end where they set out go one hop
- * further before they are complete. */
+/* A worker's part of a hierarchical all-reduce: the chunks of its local rank, one for each host.
+ * They go round the hosts as in a ring. Chunks that must end at their starting host make one more
+ * hop before they are complete. */
 static size_t hierarchical_elements(const struct shape *shape, int workers, int rank, size_t count,
                                     bool sent)
 {
@@ -155,8 +155,7 @@ static size_t hierarchical_elements(const struct shape *shape, int workers, int 
     return elements;
 }
 
-/* A short vector of 2, 4, 8, ... workers, uncompressed, of which a half is no longer than a segment
- * is to be. */
+/* A short, uncompressed vector of 2, 4, 8, ... workers, whose half is no longer than a segment. */
 static bool is_doubled(const struct shape *shape, int workers, size_t count)
 {
     size_t segment = (shape->segment_bytes + sizeof(float) - 1) / sizeof(float);
@@ -164,7 +163,7 @@ static bool is_doubled(const struct shape *shape, int workers, size_t count)
            count * sizeof(float) <= DOUBLING_BYTES_MAX && (segment == 0 || count <= 2 * segment);
 }
 
-/* All of it, once for each time that the workers can be halved. */
+/* The whole vector, once for each time that the workers can be halved. */
 static size_t doubling_elements(int workers, size_t count)
 {
     size_t elements = 0;
@@ -173,14 +172,14 @@ static size_t doubling_elements(int workers, size_t count)
     return elements;
 }
 
-/* With mixed placement `shape->servers` are spare, beside one in each worker. */
+/* With mixed placement `shape->servers` are spare servers; each worker has a server as well. */
 static int servers_of(const struct shape *shape, int workers)
 {
     return shape->servers + (shape->placement == PLACEMENT_MIXED ? workers : 0);
 }
 
-/* BytePS: of n workers and k spare servers, (n-k)/(n^2 + kn - 2k) for each server beside a worker;
- * the spare ones share the rest. */
+/* BytePS, with n workers and k spare servers: each worker's server has (n-k)/(n^2 + kn - 2k). The
+ * spare servers share the remainder. */
 static size_t shard_elements(const struct shape *shape, int workers, int server, size_t count)
 {
     size_t n = (size_t)workers, k = (size_t)shape->servers, s = (size_t)server;

@@ -1,8 +1,8 @@
 /*
- * For tests of all-reduces: what workers put in, what must come out, and the bytes that every node
- * must have moved. The formulas of bytes come from the definitions and are apart from those that
- * backends bring (common/comm/cost.h), which test_node_bytes.c tests. Checks are rank_assert()s
- * (spawn.h).
+ * For tests of all-reduces: the workers' data, the expected result, and the bytes that every node
+ * must have moved. The formulas of bytes come from the definitions. They are independent of the
+ * backends' formulas (common/comm/cost.h), which test_node_bytes.c tests. Checks are
+ * rank_assert()s (spawn.h).
  */
 #ifndef PSRING_TESTS_LIB_ALLREDUCE_LIB_H
 #define PSRING_TESTS_LIB_ALLREDUCE_LIB_H
@@ -12,30 +12,30 @@
 
 #include "common/comm/backend.h"
 
-/* Who averages, where, and what travels. Zeros: no servers, segments chosen, nothing compressed. */
+/* A way to average. Zeros mean: no servers, automatic segments, no compression. */
 struct shape {
     const struct backend *backend;
     enum transport_kind transport;
-    int servers; /* as comm_options has them: the spare ones with mixed placement */
+    int servers; /* as in comm_options; with mixed placement the spare servers */
     enum placement placement;
     size_t segment_bytes;
     enum compress compress;
     bool feedback;
-    int locals;     /* workers on each host (allreduce_play_hosts); 0: as they are */
-    bool dealt_out; /* to the hosts in turn, not host by host */
-    bool any_order; /* of addition, though the backend has the ring's */
+    int locals;     /* workers on each host (allreduce_play_hosts); 0: the real hosts */
+    bool dealt_out; /* ranks are dealt to the hosts in turn, not host by host */
+    bool any_order; /* any order of addition, though the backend has the ring's */
 };
 
-/* The world's hosts are from now on as the shape has them. */
+/* From now on the world's hosts are those of the shape. */
 void allreduce_play_hosts(struct world *world, const struct shape *shape);
 
-/* What a comm is told. */
+/* The options and the layout of a comm. */
 struct allreduce_setup {
     struct comm_options options;
     struct comm_layout layout;
 };
 
-/* Of a shape with `buckets` buckets, borrowed; whatever takes 20 s is an error. */
+/* The setup of a shape with `buckets` buckets; borrows counts. A wait of 20 s is an error. */
 struct allreduce_setup allreduce_setup(const struct shape *shape, const size_t *counts,
                                        size_t buckets, float scale);
 
@@ -59,11 +59,11 @@ void allreduce_average(struct comm *comm, size_t bucket, float *data);
 void allreduce_check_exact(struct comm *comm, size_t bucket, float *data, size_t count, float scale,
                            int operation);
 
-/* Collective over the workers. All have the same bits in data (count). */
+/* Collective over the workers. Checks that all have the same bits in data (count). */
 void allreduce_check_same(struct comm *comm, const float *data, size_t count);
 
-/* After comm_finish, of the present plan: what this rank's worker and server have moved, if it has
- * them, is what so many operations on `count` elements move, to the byte. */
+/* After comm_finish, for the present plan: checks that this rank's worker and server have moved
+ * exactly the bytes of `operations` operations on `count` elements. */
 void allreduce_check_bytes(const struct shape *shape, struct comm *comm, const struct world *world,
                            size_t count, int operations);
 

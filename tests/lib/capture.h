@@ -1,4 +1,4 @@
-/* For tests: what a call writes on stderr or stdout, and a folder that is gone afterwards. */
+/* For tests: captures what a call writes to stderr or stdout, and makes a temporary folder. */
 #ifndef PSRING_TESTS_LIB_CAPTURE_H
 #define PSRING_TESTS_LIB_CAPTURE_H
 
@@ -12,7 +12,7 @@
 
 struct capture {
     FILE *file, *stream;
-    int saved; /* where the stream goes otherwise */
+    int saved; /* the stream's own descriptor */
     char text[8192];
 };
 
@@ -31,7 +31,7 @@ static inline void capture_start(struct capture *capture)
     capture_start_of(capture, stderr);
 }
 
-/* Ends the capture; capture->text is what was written. Returns the number of lines. */
+/* Ends the capture; capture->text has the written text. Returns the number of lines. */
 static inline size_t capture_stop(struct capture *capture)
 {
     size_t lines = 0;
@@ -47,14 +47,14 @@ static inline size_t capture_stop(struct capture *capture)
     return lines;
 }
 
-/* Evaluates `call` (an enum status), which must return `expected` and say one line with `words`. */
+/* Evaluates `call` (an enum status). It must return `expected` and print one line with `words`. */
 #define assert_refused(call, expected, words)                                                      \
     do {                                                                                           \
         struct capture capture_;                                                                   \
         capture_start(&capture_);                                                                  \
         enum status status_ = (call);                                                              \
         size_t lines_ = capture_stop(&capture_);                                                   \
-        cr_assert(status_ == (expected), "%s: found %s, expected %s; it said: %s", #call,          \
+        cr_assert(status_ == (expected), "%s: found %s, expected %s; it printed: %s", #call,       \
                   status_name(status_), status_name(expected), capture_.text);                     \
         cr_assert(lines_ == 1, "%s: %zu lines, expected 1: %s", #call, lines_, capture_.text);     \
         cr_assert(strstr(capture_.text, (words)) != NULL, "no \"%s\" in: %s", (words),             \
@@ -68,7 +68,7 @@ static inline int folder_remove_one(const char *path, const struct stat *info, i
     return remove(path);
 }
 
-/* Makes an empty folder of this test's own; its path goes into `path`, which has 64 bytes. */
+/* Makes an empty folder for this test. Writes its path to `path`, which has 64 bytes. */
 static inline void folder_new(char path[64])
 {
     snprintf(path, 64, "/tmp/psring-test-XXXXXX");

@@ -11,7 +11,7 @@
 #include "experiments/config/config.h"
 #include "tests/lib/capture.h"
 
-/* The .init of a suite: whoever starts the tests has no say in them. */
+/* The .init of a suite: removes the caller's environment variables from the tests. */
 static inline void config_clean_environment(void)
 {
     static const char *const names[] = {"PSRING_DATA",
@@ -32,7 +32,7 @@ static inline void config_clean_environment(void)
         unsetenv(names[i]);
 }
 
-/* Parses the words of `line`. The config borrows from it, so it stays until the next call. */
+/* Parses the words of `line`. The config borrows from it, so it is valid until the next call. */
 static inline enum status parse(enum config_command command, struct config *config,
                                 const char *line)
 {
@@ -53,7 +53,7 @@ static inline void accept(enum config_command command, struct config *config, co
     cr_assert(parse(command, config, line) == STATUS_OK, "refused: %s", line);
 }
 
-/* A usage error, told in one line that has `words`. */
+/* Expects a usage error, reported in one line that contains `words`. */
 static inline void refuse(enum config_command command, const char *line, const char *words)
 {
     struct config config;

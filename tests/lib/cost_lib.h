@@ -1,4 +1,4 @@
-/* For tests of the model of cost: shapes, and what a formula is expected to say of them. */
+/* For tests of the cost models: shapes, and the expected results of a formula. */
 #ifndef PSRING_TESTS_LIB_COST_LIB_H
 #define PSRING_TESTS_LIB_COST_LIB_H
 
@@ -11,7 +11,7 @@
 
 enum { WORKERS_MAX = 8 };
 
-/* A shape, and whose formula is meant. */
+/* A shape and the formula for it. */
 struct subject {
     const struct cost_formula *formula;
     struct cost_shape shape;
@@ -35,7 +35,7 @@ static inline struct subject rhd(int workers, size_t count)
     return subject_of(&halving_cost, (struct topology){workers, 0, PLACEMENT_DEDICATED}, count);
 }
 
-/* Workers on the hosts that `hosts` says. */
+/* Workers on the hosts given by `hosts`. */
 static inline struct subject hierarchical(int workers, const int *hosts, enum reduce_order order,
                                           size_t count)
 {
@@ -49,7 +49,7 @@ static inline struct subject hierarchical(int workers, const int *hosts, enum re
 static const int two_by_two[] = {0, 0, 2, 2}, apart[] = {0, 1, 0, 1}, one_host[] = {0, 0, 0, 0},
                  three_by_two[] = {0, 0, 2, 2, 4, 4}, uneven[] = {0, 0, 0, 3};
 
-/* Cut into slices, so that it is halved however short it is. */
+/* Cut into slices, so even a short vector is halved. */
 static inline struct subject halved(int workers, size_t count)
 {
     struct subject subject = rhd(workers, count);

@@ -1,5 +1,5 @@
-/* For the programs that test the CUDA device: what failed is said, and where there is no GPU the
- * program ends with 77 (skipped). */
+/* For the programs that test the CUDA device: they print what failed. Without a GPU the program
+ * ends with 77 (skipped). */
 #ifndef PSRING_TESTS_LIB_CUDA_LIB_H
 #define PSRING_TESTS_LIB_CUDA_LIB_H
 
@@ -23,7 +23,7 @@ static inline void expect(bool good, const char *what)
     failures++;
 }
 
-/* No GPU here? Says so. */
+/* Returns whether there is no GPU here, and prints the reason. */
 static inline bool is_skipped(void)
 {
     char text[DEVICE_REASON_BYTES];
@@ -34,13 +34,15 @@ static inline bool is_skipped(void)
 }
 
 /*
- * Whether cuDNN can be used here, and is to be. Says so. PSRING_TEST_NEEDS_CUDNN: it must be, and
- * compute every convolution of a model ("models"; gpu_check.sh, where it was found), or of a test,
- * too ("all"; with a stand-in).
+ * Returns whether cuDNN can be used here and is not disabled; prints the result.
+ * PSRING_TEST_NEEDS_CUDNN makes it required. "models" (gpu_check.sh, if cuDNN was found): it must
+ * compute every convolution of a model. "all" (with a stand-in): it must also compute those of
+ * tests.
  */
 static inline bool has_cudnn(void)
 {
-    struct conv2d conv = {26, 26, 32, 64, 3, 0, true, true, NULL}; /* keras-cnn's second one */
+    struct conv2d conv = {26, 26,   32,   64,  3,
+                          0,  true, true, NULL}; /* keras-cnn's second convolution */
     struct device_options options = {.kind = DEVICE_CUDA, .conv = DEVICE_CONV_CUDNN};
     struct device *device;
     if (getenv("PSRING_TEST_WITHOUT_CUDNN"))
@@ -52,18 +54,18 @@ static inline bool has_cudnn(void)
            has ? device_convolutions(device) : "without cuDNN");
     device_free(device, conv.kept);
     device_close(&device);
-    expect(has || !getenv("PSRING_TEST_NEEDS_CUDNN"), "cuDNN is to be here, and is not");
+    expect(has || !getenv("PSRING_TEST_NEEDS_CUDNN"), "cuDNN is required, but is not here");
     return has;
 }
 
-/* Whether cuDNN may refuse a convolution that is no model's. */
+/* Whether cuDNN may refuse a convolution that belongs to no model. */
 static inline bool cudnn_may_refuse(void)
 {
     const char *needs = getenv("PSRING_TEST_NEEDS_CUDNN");
     return !needs || strcmp(needs, "all") != 0;
 }
 
-/* What the program ends with. gpu_check.sh looks for this line, and for expect's. */
+/* The program's exit code. gpu_check.sh looks for this line, and for the line of expect. */
 static inline int end_of_test(void)
 {
     printf("%s: %d failures\n", program_invocation_short_name, failures);

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# lib.sh: what test_*.sh share; they source it first. $psring and $make_dataset are the programs under test: PSRING and
-# MAKE_DATASET of the environment, or those of build/. $here is the folder of the test, $lib that of lib.sh, $root the repository, $name the test,
-# $folder an empty folder that is gone at the end, together with what at_end() was given. $short is 1 where the last
-# argument is --short, as in the suite, and else 0, as in long.sh.
-# shellcheck disable=SC2034 # for those that need them
+# lib.sh: shared by test_*.sh, which source it first. $psring and $make_dataset are the programs under test: PSRING and
+# MAKE_DATASET of the environment, or those of build/. $here is the test's folder, $lib that of lib.sh, $root the
+# repository, $name the test. $folder is an empty folder. It is removed at the end, after the commands of at_end().
+# $short is 1 if the last argument is --short, as in the suite, and otherwise 0, as in long.sh.
+# shellcheck disable=SC2034 # used by tests that need them
 {
     lib=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
     root=$(cd "$lib/../.." && pwd)
@@ -14,18 +14,18 @@
 name=$(basename "$0" .sh)
 arguments_of_test=("$@")
 folder=$(mktemp -d)
-GUARD_S=400 # until something must have happened: only guards against hanging, so a busy machine may take long
-session=0   # of launch(); 0: nothing runs
+GUARD_S=400 # limit of a wait for an event: only ends a test that hangs, so it is long
+session=0   # of launch(); 0: none
 ends=()
 short=0
-# shellcheck disable=SC2034 # for those that have a short form
+# shellcheck disable=SC2034 # used by tests that have a short form
 [[ ${*: -1} != --short ]] || short=1
-# What the tests set by themselves, and what would print on the terminal.
+# Unset variables that the tests set themselves, and those that would print on the terminal.
 unset PSRING_NETWORK PSRING_LINK_BITS PSRING_BIND_SUBNET RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
-export PSRING_TOKEN=test # of elastic jobs: no test writes into the home folder
-export ASAN_OPTIONS=detect_leaks=0 # Open MPI keeps what it allocates
+export PSRING_TOKEN=test # for elastic jobs: no test writes into the home folder
+export ASAN_OPTIONS=detect_leaks=0 # Open MPI does not free what it allocates
 
-at_end() # COMMAND...: is run when the test ends, the last one first
+at_end() # COMMAND...: run it when the test ends; the last one runs first
 {
     ends=("$(printf '%q ' "$@")" "${ends[@]}")
 }
@@ -41,7 +41,7 @@ end_test()
 }
 trap end_test EXIT
 
-# fail WORDS...: ends the test, showing what the last command said.
+# fail WORDS...: end the test, and show the output of the last command.
 fail()
 {
     echo "$name: $*"
@@ -55,19 +55,19 @@ skip()
     exit 77
 }
 
-# pause SECONDS: sleeps without starting a process. No process writes to this pipe.
+# pause SECONDS: sleep without starting a process. No process writes to this pipe.
 exec {silent_pipe}<> <(:)
 pause()
 {
     read -rt "$1" -u "$silent_pipe" || true
 }
 
-# within COMMAND...: calls it until it succeeds. After 1 s it calls it half as often, because most commands start processes.
+# within COMMAND...: call it until it succeeds. After 1 s, call it half as often, because most commands start processes.
 within()
 {
     local deadline=$((SECONDS + GUARD_S)) called=0 pause_s=0.05
     until "$@" >/dev/null 2>&1; do
-        ((SECONDS <= deadline)) || { echo "$name: not within $GUARD_S s: $*" && return 1; }
+        ((SECONDS <= deadline)) || { echo "$name: did not succeed within $GUARD_S s: $*" && return 1; }
         pause "$pause_s"
         ((++called < 20)) || pause_s=0.1
     done
@@ -75,15 +75,15 @@ within()
 
 # --- a command and all processes that it starts -----------------------------------------------------
 
-# launch COMMAND...: in a session of its own, by which all its processes can be found again. What it says is
-# in $folder/log.
+# launch COMMAND...: start it in a new session, by which all its processes can be found later. Its output goes to
+# $folder/log.
 launch()
 {
-    : >"$folder/log" # now, not once the command has been started
+    : >"$folder/log" # now, not only after the command has started
     setsid env --default-signal=INT "$@" >"$folder/log" 2>&1 &
     session=$!
     local of=''
-    # Until setsid has made the session, the sixth word of stat.
+    # Wait until setsid has made the session, the sixth word of stat.
     while kill -0 $session 2>/dev/null; do
         read -r _ _ _ _ _ of _ 2>/dev/null <"/proc/$session/stat" || true
         [[ $of != "$session" ]] || break
@@ -91,20 +91,20 @@ launch()
     done
 }
 
-# ps reads all of /proc, so it runs only once the first process of the session has ended. A zombie has ended. Some systems'
-# first process leaves it there for a second.
+# ps reads all of /proc, so it runs only after the first process of the session has ended. A zombie has ended. On some
+# systems the first process leaves it there for a second.
 is_over()
 {
-    # shellcheck disable=SC2009 # not every pgrep selects by state
+    # shellcheck disable=SC2009 # not every pgrep can select by state
     ! kill -0 "$session" 2>/dev/null && ! ps -s "$session" -o stat= | grep '^[^Z]' >/dev/null
 }
 
-# expect_end WHAT EXIT-CODE WORDS: what was launched ends completely, with that exit code ("failure": any but
-# 0) and those words.
+# expect_end WHAT EXIT-CODE WORDS: the launched command ends completely, with this exit code ("failure": any but 0)
+# and these words.
 expect_end()
 {
     local what=$1 expected=$2 words=$3 rc=0
-    within is_over || fail "$what: there is still $(pgrep -s "$session" -l | tr '\n' ' '):"
+    within is_over || fail "$what: these processes still run: $(pgrep -s "$session" -l | tr '\n' ' '):"
     wait "$session" || rc=$?
     session=0
     case $expected in
@@ -114,25 +114,25 @@ expect_end()
     grep -q -e "$words" "$folder/log" || fail "$what: no '$words' in:"
 }
 
-# said WORDS: what was launched has said so, or has ended without.
+# said WORDS: the launched command has printed the words, or has ended.
 said()
 {
     grep -q -e "$1" "$folder/log" || is_over
 }
 
-# wait_for WHAT WORDS: until what was launched says so.
+# wait_for WHAT WORDS: wait until the launched command prints the words.
 wait_for()
 {
     within said "$2" || fail "$1: no '$2' after $GUARD_S s in:"
     grep -q -e "$2" "$folder/log" || fail "$1: ended without '$2':"
 }
 
-# --- tests that go on after a failure ---------------------------------------------------------------
+# --- tests that continue after a failure --------------------------------------------------------------
 
 passed=0
 failed=0
 
-# expect WHAT COMMAND...: the command succeeds, or WHAT has failed, as it says.
+# expect WHAT COMMAND...: the command succeeds, or WHAT has failed, and its output is shown.
 expect()
 {
     if "${@:2}" >"$folder/log" 2>&1; then
@@ -144,7 +144,7 @@ expect()
     fi
 }
 
-# verdict RESULT WHAT: RESULT is ok, or what is wrong, as $folder/output shows.
+# verdict RESULT WHAT: RESULT is ok or the error; then $folder/output is shown.
 verdict()
 {
     expect "$2: $1" is_ok "$1"
@@ -155,7 +155,7 @@ is_ok()
     [[ $1 == ok ]] || { cat "$folder/output" && return 1; }
 }
 
-# The test's last command.
+# Prints the result; the test's last command.
 all_passed()
 {
     echo "$name: $passed passed, $failed failed"
@@ -169,7 +169,7 @@ vcluster=$root/experiments/vcluster.sh
 # shellcheck source-path=SCRIPTDIR source=../../experiments/cluster/namespaces.sh
 . "$root/experiments/cluster/namespaces.sh"
 
-# An ordinary user's test starts over inside a user namespace, because it looks into the cluster by its own means.
+# An ordinary user's test starts again inside a user namespace, because it must look into the cluster itself.
 needs_namespaces()
 {
     local tool refusal remedy
@@ -180,7 +180,7 @@ needs_namespaces()
     ((EUID == 0)) || { rm -rf "$folder" && in_new_namespaces "$BASH" "$0" "${arguments_of_test[@]}"; }
 }
 
-# cluster_up HOSTS RATE: the test's own cluster, $cluster; raised anew, it is changed.
+# cluster_up HOSTS RATE: start the test's cluster, $cluster. A second call changes it.
 cluster_up()
 {
     cluster=${name#test_}-$$
@@ -190,8 +190,8 @@ cluster_up()
         fail "no cluster of $1 hosts:"
 }
 
-# last_line FILE: of a run that has ended, but for training's progress, which mpirun forwards by another pipe than errors,
-# and what Open MPI itself says of connections that broke, "[host1][...": each may come at the very end.
+# last_line FILE: print the last line of an ended run. It skips training's progress, which mpirun forwards through a
+# different pipe than errors, and Open MPI's messages about broken connections, "[host1][...". Both may come at the end.
 last_line()
 {
     grep -v -e '^epoch' -e '^\[' -e '^$' "$1" | tail -n 1

@@ -1,7 +1,8 @@
 /*
- * make_dataset DIR TRAIN TEST: four IDX files like MNIST's, with so many images of ten made-up
- * classes, so that tests need no download. Every class has a bright square at a place of its own,
- * moved by a pixel or two, on a noisy ground: a small net learns it within a few dozen steps.
+ * make_dataset DIR TRAIN TEST: writes four IDX files like MNIST's, so that tests need no download.
+ * They have TRAIN and TEST images of ten made-up classes. Every class has a bright square at a
+ * different place, moved by a pixel or two, on a noisy ground. A small net learns it within a few
+ * dozen steps.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# mpirun.sh [--bind-to WHAT] N COMMAND...: N ranks on this machine, over loopback TCP, more ranks than cores allowed,
-# bound to nothing unless asked for. Ended after PSRING_LIMIT_S seconds, 280 if that is not set.
+# mpirun.sh [--bind-to WHAT] N COMMAND...: N ranks on this machine, over loopback TCP. It allows more ranks than cores,
+# and binds no rank without --bind-to. It ends the run after PSRING_LIMIT_S seconds (default: 280).
 set -euo pipefail
 bind=none
 if [ "$1" = --bind-to ]; then

@@ -1,5 +1,5 @@
-/* For tests of libpsring through its header and nothing else: ranks as processes of this machine,
- * that meet at an address. Needs no MPI. */
+/* For tests of libpsring through its header alone: ranks as processes of this machine that meet at
+ * an address. Needs no MPI. */
 #ifndef PSRING_TESTS_LIB_PSRING_RANKS_H
 #define PSRING_TESTS_LIB_PSRING_RANKS_H
 
@@ -17,7 +17,7 @@
 
 enum { RANKS_MOST = 8, LIMIT_S = 60 };
 
-/* In a rank's process: says what does not hold, and ends it. */
+/* In a rank's process: prints a condition that does not hold, and ends the process. */
 #define MUST(cond) ((cond) ? (void)0 : rank_failed(#cond, __LINE__))
 
 static inline _Noreturn void rank_failed(const char *condition, int line)
@@ -26,8 +26,8 @@ static inline _Noreturn void rank_failed(const char *condition, int line)
     _exit(1);
 }
 
-/* Ranks can play that they are on several hosts: the library asks for the host's name, and gets
- * what such a rank says. */
+/* Ranks can play that they are on several hosts: the library asks for the host's name and gets the
+ * played one. */
 static int played_host;
 
 int gethostname(char *name, size_t size)
@@ -37,14 +37,14 @@ int gethostname(char *name, size_t size)
 }
 
 struct job {
-    struct psring_options options; /* but for rank and rendezvous */
-    int locals;                    /* ranks of a host, neighbours; 0: all are on one */
-    bool dealt_out;                /* rank by rank, as cards: no neighbours share one */
+    struct psring_options options; /* except for rank and rendezvous */
+    int locals;                    /* neighbouring ranks on each host; 0: all on one host */
+    bool dealt_out;                /* ranks are dealt to the hosts in turn, like cards */
     void (*run)(const struct psring_options *options);
 };
 
-/* A port that the kernel chose. The socket stays bound until the test ends, so that no other
- * process gets the port; rank 0 can listen there all the same (SO_REUSEADDR). */
+/* A port that the kernel chose. The socket stays bound until the test ends, so no other process
+ * gets the port. Rank 0 can still listen there (SO_REUSEADDR). */
 static inline int free_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -56,8 +56,8 @@ static inline int free_port(void)
     return ntohs(address.sin_port);
 }
 
-/* Starts the job on all ranks, each a process. Criterion's checks work in the test's own process
- * alone: a process that it forks must use MUST. */
+/* Starts the job on all ranks, each in a process. Criterion's checks work only in the test's
+ * process: a forked process must use MUST. */
 static inline void start_ranks(const struct job *job, pid_t processes[RANKS_MOST])
 {
     char rendezvous[64];
@@ -77,7 +77,7 @@ static inline void start_ranks(const struct job *job, pid_t processes[RANKS_MOST
     }
 }
 
-/* All must end with 0, but those that `killed` names (by bits), which must end by a signal. */
+/* All ranks must end with 0, except those in `killed` (bits), which must end by SIGKILL. */
 static inline void wait_for_ranks(const struct job *job, const pid_t processes[RANKS_MOST],
                                   unsigned killed)
 {

@@ -1,5 +1,5 @@
-/* For tests of the rendezvous: ranks as processes of this machine, each with its exit code and what
- * it said. Needs no MPI. */
+/* For tests of the rendezvous: ranks as processes of this machine, each with its exit code and its
+ * output. Needs no MPI. */
 #ifndef PSRING_TESTS_LIB_RANKS_H
 #define PSRING_TESTS_LIB_RANKS_H
 
@@ -19,12 +19,12 @@
 enum { RANKS_MOST = 16, RANKS_LIMIT_S = 60 };
 
 struct rank {
-    int number, world_size;     /* as --rank and --world-size */
+    int number, world_size;     /* like --rank and --world-size */
     int64_t startup_timeout_ms; /* 0: 30 s */
-    const char *address;        /* NULL: that of the others */
-    uint64_t token;             /* of its job */
+    const char *address;        /* NULL: the address of the others */
+    uint64_t token;             /* of the rank's job */
     int64_t start_after_ms;
-    /* What it does once it has met the others; NULL: nothing. Returns the exit code. */
+    /* Called when the rank has met the others; NULL: nothing. Returns the exit code. */
     int (*run)(struct world *world);
 
     pid_t process;
@@ -34,7 +34,7 @@ struct rank {
     int lines;
 };
 
-/* A port of 127.0.0.1 that was free just now. */
+/* A port of 127.0.0.1 that was free a moment ago. */
 static inline int ranks_free_port(void)
 {
     union address address = address_loopback();
@@ -66,7 +66,7 @@ static inline _Noreturn void ranks_child(const struct rank *rank, const char *ad
     _exit(code);
 }
 
-/* Starts all of them, without waiting for their ends. */
+/* Starts all ranks without waiting for their ends. */
 static inline void ranks_start(struct rank *ranks, size_t count, const char *address)
 {
     for (size_t i = 0; i < count; i++) {
@@ -79,7 +79,7 @@ static inline void ranks_start(struct rank *ranks, size_t count, const char *add
     }
 }
 
-/* Waits for their ends (each is bounded) and reads what they said. */
+/* Waits for the end of each rank (which is bounded) and reads its output. */
 static inline void ranks_wait(struct rank *ranks, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -101,7 +101,7 @@ static inline void ranks_address(char text[64])
     snprintf(text, 64, "tcp://127.0.0.1:%d", ranks_free_port());
 }
 
-/* Runs all of them at an address of their own. */
+/* Runs all ranks at a new address. */
 static inline void ranks_run(struct rank *ranks, size_t count)
 {
     char address[64];
@@ -110,20 +110,20 @@ static inline void ranks_run(struct rank *ranks, size_t count)
     ranks_wait(ranks, count);
 }
 
-/* Each of them ended with `code` and said one line, which has `words`. */
+/* Checks that each rank ended with `code` and printed one line, which contains `words`. */
 static inline void ranks_all_say(const struct rank *ranks, size_t count, int code,
                                  const char *words)
 {
     for (size_t i = 0; i < count; i++)
         cr_assert(ranks[i].code == code && ranks[i].lines == 1 && strstr(ranks[i].said, words),
-                  "rank %d of %d: exit %d, expected %d, and one line with '%s'; it said: %s",
+                  "rank %d of %d: exit %d, expected %d, and one line with '%s'; it printed: %s",
                   ranks[i].number, ranks[i].world_size, ranks[i].code, code, words, ranks[i].said);
 }
 
 static inline void ranks_all_well(const struct rank *ranks, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        cr_assert(ranks[i].code == 0 && ranks[i].lines == 0, "rank %d: exit %d; it said: %s",
+        cr_assert(ranks[i].code == 0 && ranks[i].lines == 0, "rank %d: exit %d; it printed: %s",
                   ranks[i].number, ranks[i].code, ranks[i].said);
 }
 

@@ -1,11 +1,11 @@
-# Sourced by tests that start ranks of psring by rendezvous: one shell process each, no launcher. The
-# caller sets $psring and has a $folder of its own.
+# Sourced by tests that start ranks of psring by rendezvous: one shell process for each rank, no launcher. The caller
+# sets $psring and has a private $folder.
 # shellcheck shell=bash
 # shellcheck disable=SC2154
 
-# free_port: one of 127.0.0.1 that nothing listens at, below those that the system gives out by itself. No other test
-# that is still running has got the same one: a link in a folder of the user's tests names the process that has it. In a
-# user namespace EUID is 0, and the map of its ids names the user.
+# free_port: print a port of 127.0.0.1 at which no process listens, below the ephemeral range. No other running test has
+# the same port: a link in a folder of the user's tests names the process that has it. In a user namespace EUID is 0, so
+# the user comes from the map of ids.
 free_port()
 {
     local port owner first claims
@@ -21,8 +21,8 @@ free_port()
     return 1
 }
 
-# ranks W COMMAND OPTION...: psring COMMAND on W ranks, the last one started first. What rank R said is in
-# $folder/rank.R; 0 if all ended with 0.
+# ranks W COMMAND OPTION...: run psring COMMAND on W ranks; the last rank starts first. The output of rank R is in
+# $folder/rank.R. Returns 0 if all ranks ended with 0.
 ranks()
 {
     local world=$1 port rank bad=0 pids=()

@@ -1,6 +1,6 @@
 /*
- * The oracle of the device's operations: each written the plainest way, in double precision. Shapes
- * as in common/device/ops.h. Header-only, so that every test binary has its own.
+ * The reference for the device's operations: each is written in the simplest way, in double
+ * precision. Shapes are those of common/device/ops.h. Header-only, so every test binary has a copy.
  */
 #ifndef PSRING_TESTS_LIB_REFERENCE_H
 #define PSRING_TESTS_LIB_REFERENCE_H
@@ -12,7 +12,7 @@
 
 #include "common/device/ops.h"
 
-/* A number in [-1, 1) that depends on which stream and which element. */
+/* A number in [-1, 1) that depends on the stream and the element. */
 static inline double reference_value(uint64_t stream, size_t i)
 {
     struct rng_block block = rng_block(rng_key(stream, RNG_TEST, 0), i, 0);
@@ -40,7 +40,7 @@ static inline void reference_window(const struct conv2d *c, size_t batch, const 
                     for (size_t ki = 0; ki < c->kernel; ki++)
                         for (size_t kj = 0; kj < c->kernel; kj++) {
                             size_t row = i + ki - c->padding, column = j + kj - c->padding;
-                            if (row >= c->height || column >= c->width) /* also below zero */
+                            if (row >= c->height || column >= c->width) /* also negative indices */
                                 continue;
                             for (size_t k = 0; k < c->channels; k++)
                                 sum +=
@@ -52,7 +52,7 @@ static inline void reference_window(const struct conv2d *c, size_t batch, const 
                 }
 }
 
-/* The transpose of reference_window: adds to dx, dw, dbias what dy, by window outputs, gives. */
+/* The transpose of reference_window: adds the gradients by dy (window outputs) to dx, dw, dbias. */
 static inline void reference_window_backward(const struct conv2d *c, size_t batch, const double *x,
                                              const double *w, const double *dy, double *dx,
                                              double *dw, double *dbias)
@@ -87,7 +87,7 @@ static inline void reference_relu(size_t count, double *y)
         y[i] = y[i] > 0 ? y[i] : 0;
 }
 
-/* `from` (count of y), may be NULL: which element of x each element of y is. */
+/* `from` (count of y; may be NULL) gets the index in x of each element of y. */
 static inline void reference_pool(size_t batch, size_t height, size_t width, size_t channels,
                                   const double *x, double *y, size_t *from)
 {
@@ -129,7 +129,7 @@ static inline double reference_dropout_factor(const struct dropout *d, size_t el
     return block.word[element % 4] >= threshold ? 1.0 / (1.0 - (double)d->rate) : 0.0;
 }
 
-/* Sum over the batch of -log softmax(logits)[label]. */
+/* The sum over the batch of -log softmax(logits)[label]. */
 static inline double reference_loss(size_t batch, size_t classes, const double *logits,
                                     const uint8_t *labels)
 {

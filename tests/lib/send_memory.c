@@ -9,21 +9,21 @@
 #include "common/comm/comm_impl.h"
 #include "common/net/transport/transport_impl.h"
 
-/* A send whose owner does not know yet that it is complete. */
+/* A send whose owner has not yet seen that it is complete. */
 struct watched {
     int peer;
     uint64_t ticket;
-    const void *payload; /* borrowed, as the transport has it */
+    const void *payload; /* borrowed, like the transport does */
     void *copy;
     size_t length;
     struct watched *next;
 };
 
-/* One watched endpoint. The thread that owns the endpoint owns this, too. */
+/* One watched endpoint. Owned by the thread that owns the endpoint. */
 struct watch {
-    struct transport_ops ops; /* first: the endpoint's ops are these */
+    struct transport_ops ops; /* first: the endpoint points to it */
     const struct transport_ops *real;
-    struct watched *first; /* in any order */
+    struct watched *first; /* list in any order */
 };
 
 static struct watch *watch_of(const struct transport *transport)
@@ -36,7 +36,7 @@ static void compare(const struct transport *transport, const struct watched *sen
     if (memcmp(send->payload, send->copy, send->length) == 0)
         return;
     fprintf(stderr,
-            "node %d wrote to the payload of send %llu to node %d (%zu bytes) before it knew that "
+            "node %d wrote to the payload of send %llu to node %d (%zu bytes) before it saw that "
             "the send was complete\n",
             transport->node, (unsigned long long)send->ticket, send->peer, send->length);
     abort();
@@ -50,7 +50,7 @@ static enum status watched_send(struct transport *transport, int peer,
     for (const struct watched *send = watch->first; send; send = send->next)
         compare(transport, send);
     enum status status = watch->real->send(transport, peer, header, payload, length);
-    uint64_t ticket = transport->peers[peer].sends; /* transport_send counts this one later */
+    uint64_t ticket = transport->peers[peer].sends; /* transport_send counts this send later */
     if (status != STATUS_OK || length == 0)
         return status;
     struct watched *send = malloc(sizeof *send);

@@ -18,17 +18,17 @@ enum { LIMIT_MS = 120000, LONG_LIMIT_MS = 3600000, STARTUP_TIMEOUT_MS = 60000 };
 
 struct rank_thread {
     struct spawned *all;
-    int rank, listening; /* rank 0: the socket of the rendezvous, given to the world */
+    int rank, listening; /* rank 0: the socket of the rendezvous; the world takes it */
     bool returned;
     pthread_t thread;
 };
 
-/* On the heap: after a failure ranks may still run. */
+/* On the heap, because ranks may still run after a failure. */
 struct spawned {
-    pthread_mutex_t lock; /* of `running`, `failure`, and each rank's `returned` */
+    pthread_mutex_t lock; /* guards `running`, `failure`, and each rank's `returned` */
     pthread_cond_t changed;
     int ranks, running;
-    char failure[SPAWN_TEXT_BYTES]; /* the first one; empty: none */
+    char failure[SPAWN_TEXT_BYTES]; /* the first failure; empty: none */
     char address[64];
     spawn_function *function;
     void *context;
@@ -59,7 +59,7 @@ void rank_fail(const char *file, int line, const char *condition, const char *fo
         line_add(&said, "rank %d of %d: ", own->rank, own->all->ranks);
     else if (all)
         line_add(&said, "a thread of %d ranks: ", all->ranks);
-    line_add(&said, "%s:%d: not so: %s:", file, line, condition);
+    line_add(&said, "%s:%d: expected %s:", file, line, condition);
     size_t used = strlen(text);
     va_start(arguments, format);
     vsnprintf(text + used, sizeof text - used, format, arguments);
@@ -116,7 +116,7 @@ static struct spawned *start(int ranks, spawn_function *function, void *context)
     struct spawned *all = calloc(1, sizeof *all);
     pthread_condattr_t attributes;
     cr_assert(all && ranks >= 1 && ranks <= SPAWN_RANKS_MOST);
-    /* ThreadSanitizer has an allocator of its own, so glibc's is not initialized. Ranks whose
+    /* ThreadSanitizer has a separate allocator, so glibc's is not initialized. Ranks whose
      * ZeroMQ transports call mallopt at the same time would initialize it twice, and glibc aborts.
      */
     mallopt(M_PERTURB, 0);
@@ -139,9 +139,9 @@ static struct spawned *start(int ranks, spawn_function *function, void *context)
     return all;
 }
 
-/* -------- all of them ------------------------------------------------------------------------- */
+/* -------- all ranks --------------------------------------------------------------------------- */
 
-/* Returns once all ranks have returned, one has failed, or the time is over. */
+/* Returns when all ranks have returned, one has failed, or the time is over. */
 static void await(struct spawned *all, int64_t limit_ms)
 {
     struct timespec until;
@@ -187,7 +187,7 @@ bool spawn_try(int ranks, spawn_function *function, void *context, int64_t limit
             pthread_detach(all->threads[rank].thread);
     }
     if (!passed)
-        return false; /* `all` stays, and stays current: ranks use it */
+        return false; /* `all` stays allocated and current: ranks use it */
     atomic_store(&current, NULL);
     pthread_cond_destroy(&all->changed);
     pthread_mutex_destroy(&all->lock);
@@ -204,7 +204,7 @@ void spawn(int ranks, spawn_function *function, void *context)
         return;
     cr_expect_fail("%s", failure);
     fflush(NULL);
-    _exit(EXIT_FAILURE); /* ranks that still run use what the caller has on its stack */
+    _exit(EXIT_FAILURE); /* ranks that still run use the caller's stack */
 }
 
 bool spawn_is_long(void)

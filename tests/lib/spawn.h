@@ -28,23 +28,23 @@ enum { SPAWN_RANKS_MOST = 16, SPAWN_TEXT_BYTES = 1200 };
 typedef void spawn_function(struct world *world, void *context);
 
 /* Runs `function` on `ranks` threads and waits until all have returned. Fails the test if a rank
- * fails, or if one has not returned after 120 s: the message names the rank. */
+ * fails or has not returned after 120 s. The message names the rank. */
 void spawn(int ranks, spawn_function *function, void *context);
 
 /*
  * spawn() with world sizes from `least` to `most`: 1, 2, 3, 4, 5 and 8, with a sanitizer 1 to 4.
  * With PSRING_TEST_LONG=1 in the environment it takes every size. The other sizes take no new path.
- * One rank has no peer, two swap, 3 and 5 are odd. Ranks 4 and 8 halve and double in two and three
- * steps, and from 4 on hosts have several ranks. A sanitizer looks at memory and threads, not at
+ * One rank has no peer, and two swap. Ranks 3 and 5 are odd; 4 and 8 halve and double in two and
+ * three steps. From 4 on, hosts have several ranks. A sanitizer looks at memory and threads, not at
  * sizes.
  */
 void spawn_sizes(int least, int most, spawn_function *function, void *context);
 
-/* Whether PSRING_TEST_LONG=1 asks for every size. */
+/* Whether PSRING_TEST_LONG=1 requests every size. */
 bool spawn_is_long(void);
 
-/* As spawn(), but returns whether all ranks have passed, else why not in `failure`. For tests of
- * the harness. Ranks that have not returned are left running. */
+/* Like spawn(), but returns whether all ranks passed; otherwise writes the reason to `failure`. For
+ * tests of the harness. Ranks that have not returned continue to run. */
 bool spawn_try(int ranks, spawn_function *function, void *context, int64_t limit_ms,
                char failure[SPAWN_TEXT_BYTES]);
 

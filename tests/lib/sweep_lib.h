@@ -1,6 +1,4 @@
-/* A sweep that was never measured: what each way would take with constants that are known, and
- * noise.
- */
+/* A made-up sweep: the times of each way with known constants, and noise. */
 #ifndef PSRING_TESTS_LIB_SWEEP_LIB_H
 #define PSRING_TESTS_LIB_SWEEP_LIB_H
 
@@ -20,7 +18,7 @@ static const struct predict_terms truth = {.of = {[TERM_LATENCY] = 80e-6,
                                                   [TERM_CPU_MESSAGE] = 8e-6,
                                                   [TERM_CPU_BYTE] = 2e-9}};
 
-/* Sum of twelve uniform numbers, less 6: mean 0, deviation 1. */
+/* The sum of twelve uniform numbers, minus 6: mean 0, deviation 1. */
 static inline double normal(uint64_t seed, uint64_t at)
 {
     double sum = -6;
@@ -76,14 +74,14 @@ static inline struct predict_terms terms_of(const struct predict_row *row)
     return terms;
 }
 
-/* What it takes, without noise. */
+/* The time of a row, without noise. */
 static inline struct predict_parts parts_of(const struct predict_row *row)
 {
     struct predict_terms terms = terms_of(row), seconds = predict_seconds(&terms, &truth);
     return predict_parts_of(&seconds);
 }
 
-/* As it would have been after so short a rest. Without noise. */
+/* Sets the row's time after an idle time of `rest_s`, without noise. */
 static inline void rest(struct predict_row *row, double rest_s)
 {
     row->rest_s = rest_s;

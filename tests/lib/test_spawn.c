@@ -1,4 +1,4 @@
-/* Ranks as threads: the harness itself. A rank that fails, or does not return, fails the test. */
+/* Tests the harness, with ranks as threads: a rank that fails or does not return fails the test. */
 #include "tests/lib/spawn.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 
 enum { RANKS = 4 };
 
-/* Each rank has its own world, of the right size, whose calls reach all. */
+/* Each rank has a separate world of the right size, whose calls reach all ranks. */
 static void meet(struct world *world, void *context)
 {
     _Atomic int *calls = context;
@@ -63,7 +63,7 @@ Test(spawn, a_failing_rank_is_reported)
               "%s", failure);
 }
 
-/* The others wait for it, but the test does not. */
+/* The other ranks wait for the failed one, but the test does not wait. */
 static void fail_while_others_wait(struct world *world, void *context)
 {
     (void)context;
@@ -80,7 +80,7 @@ Test(spawn, ranks_that_wait_for_a_failing_one_are_named)
               failure);
 }
 
-/* A thread that a rank has started. */
+/* Runs on a thread that a rank has started. */
 static void *fail_elsewhere(void *argument)
 {
     rank_assert(argument, "on another thread");

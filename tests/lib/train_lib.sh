@@ -1,17 +1,17 @@
 # shellcheck shell=bash
-# train_lib.sh: what the tests of psring train share; they source it first. It leaves made-up data in $data.
+# train_lib.sh: shared by the tests of psring train, which source it first. It writes made-up data to $data.
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# Small, so that loading and testing take no time, and there on every machine. Tests of emulated devices, which take longer
-# for an image, set $test_images before.
+# The data are small, so that loading and testing take little time, and need no download. Tests of emulated devices,
+# which take longer for an image, set $test_images before.
 data=$folder/data
 mkdir "$data"
 "$make_dataset" "$data" 2000 "${test_images:-300}"
 
-# train_ranks RANKS OPTION...: psring train in one process if RANKS is 0, else on ranks that meet by rendezvous. mpirun
-# starts the ranks if the options ask for MPI or $launcher is mpirun: this takes a second longer. The exit code is not 0
-# if a rank failed. The output of all ranks is in $folder/log.
+# train_ranks RANKS OPTION...: psring train in one process if RANKS is 0, otherwise on ranks that meet by rendezvous.
+# mpirun starts the ranks if the options ask for MPI or $launcher is mpirun; this takes a second longer. The exit code
+# is not 0 if a rank failed. The output of all ranks goes to $folder/log.
 launcher=ranks
 train_ranks()
 {
@@ -24,7 +24,7 @@ train_ranks()
     "${launch[@]}" "$psring" train --data "$data" "$@" >"$folder/log" 2>&1
 }
 
-# train RANKS OPTION...: runs to the end; its output is in $folder/log, the weights' sum in $weights.
+# train RANKS OPTION...: train to the end. The output goes to $folder/log, the sum of the weights to $weights.
 train()
 {
     train_ranks "$@" || fail "psring train ${*:2} on $1 ranks failed:"
