@@ -142,7 +142,7 @@ check_machines()
     warn_of_machines
     probed_bits=$(awk '/Mbit\/s to/ { rate = $7 * 1e6; if (!least || rate < least) least = rate }
         END { printf "%.0f", least }' <<<"$machines_table")
-    there=$(on_machine "${machines[0]}" mktemp -d -t psring-scaling.XXXXXX 2>>"$out/log.txt" | tail -n 1)
+    there=$(on_machine "${machines[0]}" mktemp -d -t psring-scaling.XXXXXX 2>>"$out/log.txt" | tail -n 1) || true
     [[ $there == /*/psring-scaling.* ]] || die "${machines[0]}: no place for rows in its folder for temporary files"
 }
 

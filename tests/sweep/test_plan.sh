@@ -36,6 +36,25 @@ said=$(seconds_of default 'a b c d e' 1 2 4 5 | sort | paste -sd ';')
 expected='mpi-default 5 4799528;mpi-rabenseifner 5 4799528;mpi-ring 5 4799528;mpi-segmented 5 4799528;ps-colocated-1 5 4799528;ps-colocated-5 5 4799528;ps-dedicated-1 4 65536,4799528;ps-dedicated-2 2 4799528;ps-mixed-1 2 4799528;rhd 5 4799528;ring 2 4799528;ring 4 65536,4799528;ring 5 4799528'
 expect "second starts on five machines are '$said'" test "$said" = "$expected"
 
+# On machines the rows of rank 0 need a folder there. One that cannot be made ends the sweep with a message.
+without_folder()
+(
+    # shellcheck disable=SC2034,SC2030  # machines.sh reads them
+    machines=(a b) real_hosts=a,b psring=/bin/true out=$folder link_bits=0 data_arguments=()
+    # shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/script.sh
+    . "$root/experiments/sweep/script.sh"
+    # shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/machines.sh
+    . "$root/experiments/sweep/machines.sh"
+    ask_machines() { :; }
+    # shellcheck disable=SC2154  # the caller sets it
+    launch() { : >"$log_to"; }
+    on_machine() { return 1; }
+    set -e
+    check_machines
+)
+without_folder >"$folder/output" 2>&1
+expect "the machine without a folder for rows is named" grep -q 'a: no place for rows' "$folder/output"
+
 # Which of them a sweep has time for follows from the links.
 plan_of()
 {
