@@ -22,6 +22,7 @@ ends()
 }
 
 ends 2 "--workers '1': expected 2 to 1024" --workers 1
+ends 2 "--workers '1': expected 2 to 1024" --workers 1 --quick
 ends 2 "--shape-workers '10': expected at most 1024, and as many for each of 4 racks" --shape-workers 10
 ends 2 "--rate '0': expected a number above 0" --rate 0
 ends 2 "cannot be read; expected a bench.csv" --against "$folder/none"

@@ -73,6 +73,9 @@ PATH=$folder/bin:$PATH compare
 (($? == 1)) || fail "a program that fails: exit $?:"
 grep -q 'failed: ring, straggler 1:4, seed 1: exit 1: .*broken on purpose' "$folder/log" || fail "no word of the failure in:"
 
+status=0
+"$script" --workers 1 --quick --psring "$psring" >"$folder/log" 2>&1 || status=$?
+((status == 2)) || fail "--quick after an option overrides it: exit $status:"
 for arguments in '--workers 1' '--seeds 1,1' '--seeds a' '--target high' '--limit 0' '--step-ms -1' '--out' '--fast' '--psring /nowhere'; do
     # shellcheck disable=SC2086  # an option and its value
     compare $arguments
