@@ -80,6 +80,7 @@ while (($#)); do
 done
 
 [[ ! $build ]] || build=$(realpath "$build")
+[[ ! $out ]] || out=$(realpath -m "$out")
 chosen=()
 for trial in "${trials[@]}"; do
     [[ ! ${trial%% *} =~ $only ]] || chosen+=("$trial")
