@@ -91,8 +91,27 @@ static const struct config_conflict conflicts[] = {
     {"skew", NULL, EXCLUDES, "require-efficiency", NULL, "found --require-efficiency" TOGETHER},
     {"require-efficiency", NULL, EXCLUDES, "probe", "only",
      "found --probe only, which measures no row; use --probe on"},
+#define NO_ROW "found --probe only, which writes no file; leave it out, or use --probe on"
+    {"csv", NULL, EXCLUDES, "probe", "only", NO_ROW},
+    {"json", NULL, EXCLUDES, "probe", "only", NO_ROW},
     {"csv", NULL, NEEDS, "fit", NULL,
      "its rows compare measured with predicted times; add --fit BENCH.CSV"},
+    {"hold-out", NULL, NEEDS, "fit", NULL,
+     "only a fit leaves rows out; add --fit BENCH.CSV, or leave it out"},
+    {"sizes", NULL, NEEDS, "workers", NULL,
+     "sizes are predicted for a number of workers; add --workers N, or leave it out"},
+};
+
+/* Options of training steps, which psring predict predicts only with --model. Other commands have
+ * options of these names, too, and always use them. */
+#define STEPS "only predicted training steps use it; add --model NAME, or leave it out"
+static const struct config_conflict predict_conflicts[] = {
+    {"compute-ms", NULL, NEEDS, "model", NULL, STEPS},
+    {"batch", NULL, NEEDS, "model", NULL, STEPS},
+    {"images", NULL, NEEDS, "model", NULL, STEPS},
+    {"epochs", NULL, NEEDS, "model", NULL, STEPS},
+    {"bucket-mb", NULL, NEEDS, "model", NULL, STEPS},
+    {"cost-per-hour", NULL, NEEDS, "model", NULL, STEPS},
 };
 
 struct config_values {
@@ -128,17 +147,14 @@ static const char *asked(const struct config_values *values, const char *option,
     return NULL;
 }
 
-static enum status check_conflicts(const struct config *config)
+static enum status check_rules(const struct config_values *values,
+                               const struct config_conflict *rules, size_t count)
 {
-    struct config_table table;
-    struct config_values values = {.table = &table};
-    config_table_init(&table, config->command);
-    options_visit(&table.options, config, add_value, &values);
-    for (size_t i = 0; i < sizeof conflicts / sizeof *conflicts; i++) {
-        const struct config_conflict *rule = &conflicts[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct config_conflict *rule = &rules[i];
         bool has, has_with;
-        const char *found = asked(&values, rule->option, rule->value, &has);
-        bool with = asked(&values, rule->with, rule->with_value, &has_with) != NULL;
+        const char *found = asked(values, rule->option, rule->value, &has);
+        bool with = asked(values, rule->with, rule->with_value, &has_with) != NULL;
         if (!found || !has_with || with == (rule->rule == NEEDS))
             continue;
         bool flag = strcmp(found, "true") == 0;
@@ -146,6 +162,21 @@ static enum status check_conflicts(const struct config *config)
                     rule->why);
     }
     return STATUS_OK;
+}
+
+static enum status check_conflicts(const struct config *config)
+{
+    enum status status;
+    struct config_table table;
+    struct config_values values = {.table = &table};
+    config_table_init(&table, config->command);
+    options_visit(&table.options, config, add_value, &values);
+    TRY(check_rules(&values, conflicts, sizeof conflicts / sizeof *conflicts));
+    if (config->command == CONFIG_PREDICT)
+        TRY(check_rules(&values, predict_conflicts,
+                        sizeof predict_conflicts / sizeof *predict_conflicts));
+out:
+    return status;
 }
 
 /* -------- --sync, --backup-workers, --straggler: who waits for whom, and for how long --------- */

@@ -431,6 +431,17 @@ Test(config_check, sharing_a_gpu_takes_one)
     refuse(CONFIG_BENCH, "--share-gpu --device cpu", "--device cpu uses no GPU");
 }
 
+Test(config_check, options_of_what_is_not_predicted)
+{
+    refuse(CONFIG_PREDICT, "--cost-model m --workers 2 --hold-out none", "--hold-out none: only");
+    refuse(CONFIG_PREDICT, "--fit f --sizes 64", "--sizes 64: sizes are predicted for a number");
+    refuse(CONFIG_PREDICT, "--fit f --workers 2 --images 5", "--images 5: only predicted training");
+    refuse(CONFIG_PREDICT, "--fit f --workers 2 --compute-ms 5", "add --model NAME");
+    refuse(CONFIG_PREDICT, "--fit f --workers 2 --bucket-mb 25", "add --model NAME");
+    refuse(CONFIG_BENCH, "--probe only --csv f", "--csv f: found --probe only, which writes no");
+    refuse(CONFIG_BENCH, "--probe only --json f", "--json f: found --probe only");
+}
+
 Test(config_check, environment_is_checked_too)
 {
     setenv("PSRING_LINK_BITS", "fast", 1);
