@@ -508,7 +508,11 @@ enum status results_read_table(struct csv_table *table, const char *path)
                                              {"limit_step_ms", "judged_step_ms"},
                                              {"better_step_ms", "improved_step_ms"},
                                              {"steps_left_out", "steps_skipped"},
-                                             {"on_target", "target_reached"}};
+                                             {"on_target", "target_reached"},
+                                             {"raw_round_trip_us", "zmq_rtt_us"},
+                                             {"socket_round_trip_us", "tcp_rtt_us"},
+                                             {"loaders", "data_threads"},
+                                             {"prefetch", "prefetch_batches"}};
     enum status status = csv_table_read(table, path);
     for (size_t c = 0; c < table->columns; c++)
         for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)

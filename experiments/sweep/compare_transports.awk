@@ -5,6 +5,8 @@
 FNR == 1 {
     for (i = 1; i <= NF; i++)
         column[$i] = i
+    if (("socket_round_trip_us" in column) && !("tcp_rtt_us" in column)) # as older programs call it
+        column["tcp_rtt_us"] = column["socket_round_trip_us"]
     next
 }
 FILENAME == ARGV[1] {

@@ -402,13 +402,16 @@ Test(results, columns_of_earlier_versions_have_their_present_names)
 {
     struct csv_table table;
     char path[128];
-    add_text("old.csv", "neighbours_apart,api,limit,wrong\n3,library,rank,0\n");
+    add_text("old.csv", "neighbours_apart,api,limit,wrong,socket_round_trip_us,loaders\n"
+                        "3,library,rank,0,17,2\n");
     snprintf(path, sizeof path, "%s/old.csv", dir);
     cr_assert(results_read_table(&table, path) == STATUS_OK);
     cr_expect_str_eq(csv_table_field(&table, 0, "inter_host_hops"), "3");
     cr_expect_str_eq(csv_table_field(&table, 0, "interface"), "library");
     cr_expect_str_eq(csv_table_field(&table, 0, "bottleneck"), "rank");
     cr_expect_str_eq(csv_table_field(&table, 0, "wrong"), "0");
+    cr_expect_str_eq(csv_table_field(&table, 0, "tcp_rtt_us"), "17");
+    cr_expect_str_eq(csv_table_field(&table, 0, "data_threads"), "2");
     csv_table_free(&table);
 }
 
