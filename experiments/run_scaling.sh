@@ -334,12 +334,12 @@ AGAIN_MOST=3
 
 measure_again()
 {
-    local configuration workers start reason index line again=() kinds=(bench second)
+    local configuration workers start reason index line again=()
     mapfile -t again < <("$psring" report --unsteady "$out" 2>/dev/null | head -n $AGAIN_MOST)
     points=$((points + ${#again[@]}))
     for line in "${again[@]}"; do
         read -r configuration workers start reason <<<"$line"
-        index=$(index_of "${kinds[start]:-none} $configuration $workers ")
+        index=$(index_of_start "$start" "$configuration $workers ")
         [[ $index ]] || continue
         say "not steady: $configuration, $(counted "$workers" worker): $reason; once more"
         rm -f "$out/again.csv" # of one that failed half-way
@@ -361,6 +361,20 @@ index_of()
     local index
     for index in "${!plan[@]}"; do
         [[ ${plan[index]} != "$1"* ]] || { echo "$index" && return; }
+    done
+}
+
+# index_of_start NUMBER REST: of the point of the plan that left the rows of this start. A start that failed left none, and
+# does not count.
+index_of_start()
+{
+    local left=$1 kind index first last
+    for kind in bench second; do
+        index=$(index_of "$kind $2")
+        read -r first last <<<"${rows_of[${index:-0}]:-1 0}"
+        [[ $index ]] || continue
+        ((first <= last)) || continue
+        ((left-- > 0)) || { echo "$index" && return; }
     done
 }
 

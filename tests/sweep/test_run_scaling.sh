@@ -61,7 +61,7 @@ grep -q 'nothing was measured' "$folder/output" || result="no message of its own
 verdict "$result" "a program that fails"
 
 # A program that writes rows as psring does, and reports as psring. The first start of the ring has a probe that was
-# disturbed. A training of the ring fails midway, after its first row.
+# disturbed. The first start of rhd fails, and the second one's probe was disturbed. A training of the ring fails midway, after its first row.
 cat >"$folder/program" <<PROGRAM
 #!/bin/sh
 [ "\$1" != report ] || exec "$psring" "\$@"
@@ -90,6 +90,8 @@ if [ \$command = train ]; then
 fi
 [ -n "\$transport" ] || case \$backend in ring | rhd) transport=tcp ;; *) transport=zmq ;; esac
 [ \$backend\$transport != ringtcp ] || [ -e "$folder/once" ] || { link=700000 && touch "$folder/once"; }
+[ \$backend\$transport != rhdtcp ] || [ -e "$folder/failed" ] || { touch "$folder/failed" && exit 1; }
+[ \$backend\$transport != rhdtcp ] || [ -e "$folder/second" ] || { link=700000 && touch "$folder/second"; }
 time=70000
 [ \$backend\$servers != ps1 ] || time=140000
 wrong=0
@@ -106,6 +108,11 @@ grep -q 'not steady: ring, 2 workers: its probe found 5.6 Mbit/s; once more' "$f
 [[ ! -e $folder/out/again.csv ]] || result="again.csv is left"
 grep -q "^network=" "$folder/out/summary.txt" && ! grep -q "^Not steady" "$folder/out/summary.txt" || result="the summary"
 verdict "$result" "a disturbed start is made again"
+
+result=ok
+[[ $(grep -c 'not steady: rhd, 2 workers' "$folder/output") == 1 && $(grep -c '^rhd,tcp.*,65536,.*,1000000,' "$folder/out/bench.csv") == 1 ]] ||
+    result="$(grep 'not steady' "$folder/output"): $(grep '^rhd' "$folder/out/bench.csv")"
+verdict "$result" "a start is made again whose other one failed"
 
 result=ok
 grep -q 'on its own machine: slower than the ring, 2.00 (' "$folder/out/summary.txt" || result=$(cat "$folder/out/summary.txt")
