@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
-# hosts.sh: one host or the switch of vcluster.sh, which loads it: raised, limited, looked at, removed.
+# hosts.sh: creates, limits, checks and removes a host or the switch, for vcluster.sh.
 
-# A namespace that answers; one whose name is there but not the namespace is replaced.
+# Makes sure that a working namespace exists. Replaces a name without a namespace.
 ensure_namespace()
 {
     local ns=$1
@@ -11,10 +11,10 @@ ensure_namespace()
     fi
     ip netns exec "$ns" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 \
         net.ipv6.conf.default.disable_ipv6=1 2>/dev/null || true
-    # A measurement must not depend on what an earlier one taught the kernel about a path.
+    # A measurement must not depend on metrics of a path that the kernel saved earlier.
     ip netns exec "$ns" sysctl -qw net.ipv4.tcp_no_metrics_save=1 2>/dev/null || true
-    # Nor on what this machine prefers (bbr, say, estimates rates and so keeps below them): Reno is in
-    # every kernel, and namespaces may always choose it.
+    # It must not depend on this machine's congestion control either. For example, bbr estimates rates and stays below
+    # them. Reno is in every kernel, and namespaces may always choose it.
     ip netns exec "$ns" sysctl -qw net.ipv4.tcp_congestion_control=reno 2>/dev/null || true
     ip -n "$ns" link set lo up
 }
@@ -24,15 +24,15 @@ ensure_switch()
     local switch
     switch=$(namespace_of switch)
     ensure_namespace "$switch"
-    # A switch is no firewall: without these the bridge shows every packet to iptables.
+    # A switch is not a firewall. By default the bridge passes every packet to iptables.
     ip netns exec "$switch" sysctl -qw net.bridge.bridge-nf-call-iptables=0 \
         net.bridge.bridge-nf-call-arptables=0 2>/dev/null || true
-    # mpirun runs here. It has something to say to every host when a run ends, and would wait a
-    # quarter of an hour for one that does not answer; now three seconds.
+    # mpirun runs here. At the end of a run it sends a message to every host. By default it would wait a quarter of an
+    # hour for a host that does not answer; now three seconds.
     ip netns exec "$switch" sysctl -qw net.ipv4.tcp_retries2=3 2>/dev/null || true
     if ! ip -n "$switch" link show br0 &>/dev/null; then
-        # An address of its own: else it takes the lowest of its ports', another one with every host, and those
-        # that know the last one send into the void for ten seconds.
+        # Give the bridge a fixed address. By default it takes the lowest of its ports, which changes with each host.
+        # Hosts that know the old address would lose packets for ten seconds.
         local hardware
         printf -v hardware '02:00:0a:4d:%02x:fe' "${subnet##*.}"
         ip -n "$switch" link add br0 address "$hardware" type bridge stp_state 0 forward_delay 0 mcast_snooping 0
@@ -42,7 +42,7 @@ ensure_switch()
     ip -n "$switch" link set br0 up
 }
 
-# A refused connection is an answer: the cable, the addresses and the bridge all work.
+# A refused connection counts as an answer: it shows that cable, addresses and bridge work.
 host_answers()
 {
     local error
@@ -60,7 +60,7 @@ host_is_whole()
         host_answers "$1"
 }
 
-# limit NAMESPACE DEVICE RATE BITS: the token bucket; replaces an earlier one without losing the connections.
+# limit NAMESPACE DEVICE RATE BITS: sets the token bucket; replaces an earlier one without losing connections.
 limit()
 {
     local bits=$4
@@ -69,14 +69,14 @@ limit()
         ip -n "$1" link set "$2" gso_max_size 65536 2>/dev/null || true
         return
     fi
-    local burst_bytes=$((bits / 8 / 4000)) # at high rates, what a 250 us timer tick needs
+    local burst_bytes=$((bits / 8 / 4000)) # at high rates, the bytes of a 250 us timer tick
     ((burst_bytes >= 32768)) || burst_bytes=32768
     tc -n "$1" qdisc replace dev "$2" root tbf rate "${bits}bit" burst "${burst_bytes}b" limit 3mb ||
         die "tc could not limit $2 in $1 to $3; this kernel may lack the token bucket filter (sch_tbf)"
-    # TCP hands over trains of packets, as it does to a network card that cuts them itself. A train
-    # that does not fit in the bucket is cut into packets first, and then a timer fires for each at
-    # either end of the cable: at 8 hosts of 200 Mbit/s that cost 1.3 cores, where trains of half a
-    # bucket cost 0.15. The bucket counts every packet's headers in both cases.
+    # TCP hands over trains of packets, as to a network card that cuts them. The kernel cuts a train that does not fit
+    # in the bucket into packets, and a timer fires for each packet at both ends of the cable. With 8 hosts of 200
+    # Mbit/s that cost 1.3 cores; trains of half a bucket cost 0.15. The bucket counts the headers of every packet in
+    # both cases.
     local train_bytes=$((burst_bytes / 2 < 65536 ? burst_bytes / 2 : 65536))
     ip -n "$1" link set "$2" gso_max_size $train_bytes 2>/dev/null || true
 }
@@ -89,8 +89,8 @@ ensure_host()
     if ! host_is_whole "$host"; then
         remove_host "$host"
         ensure_namespace "$ns"
-        # The same hardware address each time: the others have it in their tables, and would go on
-        # sending to the old one for seconds after a repair.
+        # Use the same hardware address each time. Other hosts have it in their tables, and would send to an old address
+        # for seconds after a repair.
         local hardware
         printf -v hardware '02:00:0a:4d:%02x:%02x' "${subnet##*.}" $((host + 1))
         ip -n "$switch" link add "port$host" type veth \
@@ -110,7 +110,7 @@ ensure_host()
     limit "$switch" "port$host" "$own" "$own_bits"
 }
 
-# end_processes NAMESPACE...: asks them to end, then ends them; returns once they are gone.
+# end_processes NAMESPACE...: sends TERM to all processes, then KILL. Returns when they are gone.
 end_processes()
 {
     local ns pids deadline signal
@@ -124,11 +124,11 @@ end_processes()
             sleep 0.1
         done
     done
-    die "processes that do not end: $(tr '\n' ' ' <<<"$pids")"
+    die "processes do not end after KILL: $(tr '\n' ' ' <<<"$pids")"
 }
 
-# Links go before the namespaces that hold them, because removing a namespace only asks the kernel
-# to take its links away some time later.
+# Removes the links before the namespaces that hold them. After the removal of a namespace alone, the kernel removes its
+# links some time later.
 remove_host()
 {
     local ns

@@ -1,14 +1,15 @@
 # shellcheck shell=bash disable=SC2034
-# namespaces.sh: may this user make network namespaces? Root may, and an ordinary user inside a user namespace, unless
-# the kernel or a security module forbids it. For vcluster.sh and for scripts that raise its clusters.
+# namespaces.sh: finds out whether this user may create network namespaces. Root may, and an ordinary user may inside a
+# user namespace, unless the kernel or a security module forbids it. For vcluster.sh and the scripts that build
+# clusters.
 
 PATH=$PATH:/usr/sbin:/sbin # an ordinary user's PATH often lacks the folders of tc, bridge and sysctl
-SYSCTL=/proc/sys           # a test has settings of its own
+SYSCTL=/proc/sys           # a test sets another folder
 
-# An ordinary user's namespaces: the user is root in them. All their processes end when unshare ends, or the first process.
+# The namespaces of an ordinary user, who is root in them. All processes end when unshare or the first process ends.
 NEW_NAMESPACES=(unshare --user --map-root-user --net --mount --pid --fork --kill-child)
-# The first command in new namespaces: /run for the names of network namespaces, /proc for the new process numbers. MPI
-# names files in /dev/shm after user and process numbers, which other namespaces have, too.
+# The first command in new namespaces. It mounts /run for the names of network namespaces, and /proc for the new process
+# numbers. MPI names files in /dev/shm after user and process numbers, which repeat in other namespaces.
 PREPARE_NAMESPACES='mount -t tmpfs none /run && mount -t proc proc /proc && ip link set lo up &&
     { [ ! -d /dev/shm ] || mount -t tmpfs none /dev/shm; }'
 
@@ -31,7 +32,7 @@ namespaces_refused()
     fi
 }
 
-# name_refusal ERROR: the setting that keeps an ordinary user from making a user namespace; else the error itself.
+# name_refusal ERROR: finds the setting that forbids user namespaces to an ordinary user; else uses the error itself.
 name_refusal()
 {
     remedy="run it as root"
@@ -50,11 +51,12 @@ name_refusal()
     fi
 }
 
-# in_new_namespaces COMMAND...: replaces this shell. For an ordinary user; the command sees itself as root.
+# in_new_namespaces COMMAND...: replaces this shell, for an ordinary user. The command runs as root of the namespaces.
 in_new_namespaces()
 {
-    # Open MPI names its folder in /tmp after the user, here root, to whom that folder belongs outside.
+    # Open MPI names its folder in /tmp after the user, here root. Outside the namespaces that folder belongs to the
+    # real root.
     export OMPI_MCA_orte_tmpdir_base=/run
-    # A process that outlives its parent becomes a child of the first process, which must wait for it: so no exec.
+    # No exec here: orphaned processes become children of the first process, which must wait for them.
     exec "${NEW_NAMESPACES[@]}" "$BASH" -c "$PREPARE_NAMESPACES"' && "$@"; exit $?' psring-namespaces "$@"
 }

@@ -1,15 +1,15 @@
 # shellcheck shell=bash disable=SC2154
-# run.sh: the commands run and exec of vcluster.sh, which loads it.
+# run.sh: the commands run and exec of vcluster.sh.
 
-# What the programs on the hosts need to know about their network.
+# Prints the environment variables that describe the network to programs on the hosts.
 environment_of_hosts()
 {
     printf '%s\n' "PSRING_NETWORK=$(network_label)" "PSRING_LINK_BITS=$rate_bits" \
         "PSRING_BIND_SUBNET=$subnet.0/24"
 }
 
-# What runs inside `ip netns exec`, which has given us mounts of our own: names of the cluster's
-# hosts in place of the machine's, and a hostname.
+# Runs inside `ip netns exec`, which provides separate mounts. Replaces the machine's host names by the cluster's, and
+# sets the hostname.
 # shellcheck disable=SC2016  # expanded by the shell that runs it
 ENTER='mount --bind "$0" /etc/hosts && hostname "$1" && shift && exec "$@"'
 
@@ -34,9 +34,8 @@ exec_on_host()
         env "${variables[@]}" sh -c "$ENTER" "$STATE/$name/hosts" "$label" "$@"
 }
 
-# The first process of the run's own process namespace: when it ends, the kernel ends every process
-# that the run has started, wherever that has gone. mpirun's own messages take a detour that drops
-# the warning of a race with our agent, which is frequent and harmless.
+# The first process of the run's process namespace. When it ends, the kernel ends every process of the run, on all
+# hosts. A filter drops mpirun's warning about a race with our agent, which is frequent and harmless.
 # shellcheck disable=SC2016  # expanded by the shell that runs it
 RUN_INIT='
 trap "[ -z \$child ] || kill -TERM \$child" TERM
@@ -54,7 +53,7 @@ exec 3>&-
 wait $filter
 exit $status'
 
-# Stands in for ssh: HOST COMMAND, where COMMAND is for a shell to parse.
+# Replaces ssh: HOST COMMAND, where a shell parses COMMAND.
 write_agent()
 {
     cat >"$run_directory/agent" <<AGENT
@@ -65,14 +64,14 @@ unset OPAL_OUTPUT_STDERR_FD
 exec ip netns exec psring-$name-\${host#host} unshare --uts \\
     sh -c '$ENTER' $STATE/$name/hosts "\$host" sh -c "\$*"
 AGENT
-    # And what mpirun's daemons start every rank with: leaves word that it has begun.
+    # mpirun's daemons start every rank through this script, which records the start in a file.
     cat >"$run_directory/begin" <<BEGIN
 : >$run_directory/rank.\$OMPI_COMM_WORLD_RANK
 exec "\$@"
 BEGIN
 }
 
-# Ends the run and exits with CODE, saying why.
+# Ends the run, prints the reason and exits with CODE.
 stop_run() # CODE WORDS...
 {
     trap '' INT TERM HUP
@@ -103,7 +102,7 @@ first_rank_on()
     [[ $map_by == node ]] && echo "$1" || echo $(($1 * ranks_per_host))
 }
 
-# What keeps mpirun from starting the ranks, as far as can be seen.
+# Prints the visible reason why mpirun does not start the ranks.
 find_hindrance()
 {
     local host first
@@ -118,7 +117,7 @@ find_hindrance()
     echo "all hosts answer"
 }
 
-# mpirun waits without end for a daemon that does not call back, even for one that has ended.
+# Bounds the start: mpirun would wait forever for a daemon that does not call back, even for one that has ended.
 wait_until_begun()
 {
     local deadline=$((SECONDS + launch_timeout))
@@ -194,8 +193,7 @@ run()
     return $status
 }
 
-# Becomes mpirun, in a session and a process namespace of its own; ends with this script, even when
-# that is killed without being asked.
+# Becomes mpirun, in a new session and process namespace. Ends with this script, even after a SIGKILL.
 start_mpirun()
 {
     local used_hosts=$(((ranks + ranks_per_host - 1) / ranks_per_host)) host list=''
@@ -209,12 +207,12 @@ start_mpirun()
         --mca orte_tmpdir_base "$run_directory" --mca orte_fork_agent "/bin/sh $run_directory/begin"
         --mca pml ob1 --mca btl self,tcp
         --mca btl_tcp_if_include "$subnet.0/24" --mca oob_tcp_if_include "$subnet.0/24"
-        # psring's last line says which rank has failed; mpirun's many would come after it. And a
-        # host that is silent is given up in 4 + 3 x 2 s, not in two hours.
+        # --quiet: psring's last line names the rank that failed, and mpirun's messages would follow it. Keepalive:
+        # mpirun gives up a silent host in 4 + 3 x 2 s, not in two hours.
         --quiet --mca oob_tcp_keepalive_time 4 --mca oob_tcp_keepalive_intvl 2
         --mca oob_tcp_keepalive_probes 3)
-    # Ranks that spin while they wait would take the cores from those that work. OpenMP's variables say nothing of
-    # how many cores there are, but nproc obeys them.
+    # Ranks that spin while they wait would take cores from working ranks. nproc obeys OpenMP's variables, which do not
+    # describe the number of cores.
     ((ranks <= $(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc))) || mpi+=(--mca mpi_yield_when_idle 1)
     local variables variable
     mapfile -t variables < <(environment_of_hosts)

@@ -1,13 +1,13 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# shape.sh: what a cluster of vcluster.sh, which loads it, looks like beyond "every link has the same rate".
+# shape.sh: clusters of vcluster.sh with racks, or with links of different rates.
 #
 # A SHAPE is flat, or one or more of these with + between:
-#   racks:KxRATE   K neighbouring hosts at a switch of their own, which is joined to the core by a link of RATE each way
+#   racks:KxRATE   each K neighbouring hosts share a switch, which a link of RATE each way connects to the core
 #   hostH:RATE     this host's link has another rate
 # Limits add up along a path: a message between racks passes both hosts' links and both racks'.
 
-# read_shape SHAPE: sets rack_hosts (0: no racks), rack_rate, rack_bits, and host_rates and host_bits by host; fails, saying
-# why in shape_error, if it is not one. The shape flat has none of them.
+# read_shape SHAPE: sets rack_hosts (0: no racks), rack_rate, rack_bits, and host_rates and host_bits by host. Fails
+# with the reason in shape_error if SHAPE is invalid. The shape flat sets none of them.
 read_shape()
 {
     local part parts bits number='[1-9][0-9]{0,2}'
@@ -31,7 +31,7 @@ read_shape()
     [[ $1 && $1 != *+ && ${#1} -le 40 ]] || { shape_error="'$1': expected at most 40 letters, such as racks:4x100mbit" && return 1; }
 }
 
-# ", racks of 4 hosts joined by 100mbit, host2 50mbit", or nothing.
+# Prints ", racks of 4 hosts joined by 100mbit, host2 50mbit", or nothing.
 shape_in_words()
 {
     local host
@@ -42,7 +42,8 @@ shape_in_words()
     echo
 }
 
-# vcluster.sh shape RATE SHAPE: "BITS WORDS": what a message can count on where all use the narrowest place at once; for scripts.
+# vcluster.sh shape RATE SHAPE: prints "BITS WORDS" for scripts. BITS is the rate of a message if all hosts use the
+# narrowest link at once.
 print_shape()
 {
     local bits least
@@ -61,7 +62,7 @@ network_label()
     echo "vcluster:$rate$([[ $shape == flat ]] || echo "/$shape")"
 }
 
-# The bridge in the switch's namespace that a host's cable ends in.
+# Prints the bridge of a host's cable, in the switch's namespace.
 bridge_of()
 {
     ((rack_hosts)) && echo "rack$(($1 / rack_hosts))" || echo br0
@@ -80,7 +81,7 @@ rack_is_whole()
         ip -n "$switch" -o link show "core$1" 2>/dev/null | grep -qw 'master br0'
 }
 
-# One rack's bridge and its cable to the core: limited at both ends, as a host's is.
+# Makes sure that a rack's bridge and its cable to the core exist. Limits the cable at both ends, as a host's.
 ensure_rack()
 {
     local switch
@@ -88,7 +89,7 @@ ensure_rack()
     if ! rack_is_whole "$1"; then
         remove_rack "$1"
         ip -n "$switch" link add "rack$1" type bridge stp_state 0 forward_delay 0 mcast_snooping 0
-        # Only br0 answers for the switch: hosts that took a rack's hardware address for it lost it when that changed.
+        # Only br0 may answer for the switch. Hosts that used a rack's hardware address lost the switch when it changed.
         ip -n "$switch" link set "rack$1" arp off up
         ip -n "$switch" link add "up$1" type veth peer name "core$1"
         ip -n "$switch" link set "up$1" master "rack$1" up
@@ -106,13 +107,13 @@ remove_rack()
     ip -n "$switch" link delete "rack$1" 2>/dev/null || true
 }
 
-# br0, rack0, ...
+# Prints br0, rack0, ...
 bridges()
 {
     ip -n "$(namespace_of switch)" -o link show type bridge | sed -n 's/^[0-9]*: \([a-z0-9]*\)[:@].*/\1/p'
 }
 
-# A host that has moved to another bridge would be sought where it was for minutes.
+# Clears the bridges' tables: they would send packets of a moved host to its old bridge for minutes.
 forget_ways()
 {
     local bridge
@@ -121,7 +122,7 @@ forget_ways()
     done
 }
 
-# Racks of an earlier shape, or of more hosts.
+# Removes racks of an earlier shape, or of more hosts.
 remove_other_racks()
 {
     local rack

@@ -1,12 +1,12 @@
 # shellcheck shell=bash disable=SC2154
-# user.sh: vcluster.sh, which loads it, for an ordinary user.
+# user.sh: vcluster.sh for an ordinary user.
 #
-# Each cluster has a user namespace of its own, in which the user is root. Its first process waits and does nothing else;
-# it carries the cluster's name, by which later calls find it. They enter the namespace and run vcluster.sh there.
+# Each cluster has a separate user namespace, in which the user is root. Its first process only waits. Later calls find
+# it by the cluster's name in its command line, enter the namespace and run vcluster.sh there.
 
 HOLDER=psring-vcluster-holder
 
-# holders [NAME]: PID and name of each cluster of this user, a line each.
+# holders [NAME]: prints a line with PID and name for each cluster of this user.
 holders()
 {
     pgrep -u "$EUID" -a -f "^$HOLDER ${1:-[a-z0-9-]+} " | awk '!seen[$3]++ { print $1, $3 }' || true
@@ -17,7 +17,7 @@ holder_of()
     holders "$1" | cut -d ' ' -f 1
 }
 
-# Prints the holder of the cluster `name`, which may be new. It outlives this script.
+# Starts the holder of the new cluster `name` and prints its PID. The holder outlives this script.
 hold()
 {
     local holder keeper deadline=$((SECONDS + 30))
@@ -32,8 +32,8 @@ hold()
     echo "$holder"
 }
 
-# inside HOLDER ARGUMENT...: runs vcluster.sh in the namespaces, waits for it, and passes signals on to it. nsenter
-# ignores them: else it would end before what it runs.
+# inside HOLDER ARGUMENT...: runs vcluster.sh in the namespaces, waits for it, and passes signals on. nsenter ignores
+# signals, because it would end before its child.
 inside()
 {
     local holder=$1 entered status signal
@@ -63,7 +63,7 @@ pass_on() # SIGNAL PID-OF-NSENTER
     done
 }
 
-# All processes of the namespaces end with their first one, and the namespaces with them.
+# Ends the first process, and with it all processes of the namespaces and the namespaces themselves.
 let_go() # HOLDER NAME
 {
     inside "$1" down --name "$2" || true
@@ -73,7 +73,7 @@ let_go() # HOLDER NAME
     done
 }
 
-# From require_namespaces: does what `command` asks for in the user's namespaces, and exits.
+# Called by require_namespaces: runs `command` in the user's namespaces, and exits.
 as_ordinary_user()
 {
     local holder='' made='' status=0 argument before='' words=()

@@ -1,6 +1,6 @@
-# compare_builds.awk BEFORE.csv AFTER.csv: rows of `psring bench --csv` of two builds, several of each kind.
-# Prints the table that compare_builds.sh describes; exits 1 if a line is slower or has wrong sums. Needs
-# median.awk, and CPU_LIMITED.
+# compare_builds.awk BEFORE.csv AFTER.csv: compares rows of `psring bench --csv` of two builds, several of each kind.
+# Prints the table that compare_builds.sh describes. Exits with 1 if a line is slower or has wrong sums. Needs
+# median.awk and CPU_LIMITED.
 
 FNR == 1 {
     file++
@@ -34,7 +34,7 @@ END {
             bad = 1
             continue
         }
-        if (row in wrong) { # no time of these means anything
+        if (row in wrong) { # their times mean nothing
             printf "%-63s WRONG sums\n", row
             bad = 1
             continue

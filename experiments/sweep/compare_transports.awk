@@ -1,6 +1,6 @@
-# compare_transports.awk LIMITS.csv ROWS.csv: rows of `psring bench --csv`, several of each kind. Prints the tables that
-# compare_transports.sh describes; exits 1 if a size was not measured with every column, sums are wrong, or the machine's
-# limits were not measured. Needs median.awk, and columns: the plan's names.
+# compare_transports.awk LIMITS.csv ROWS.csv: compares rows of `psring bench --csv`, several of each kind. Prints the
+# tables that compare_transports.sh describes. Exits with 1 if a size lacks a column, sums are wrong, or the machine's
+# limits were not measured. Needs median.awk. The variable `columns` has the plan's names.
 
 FNR == 1 {
     for (i = 1; i <= NF; i++)
@@ -34,7 +34,7 @@ FILENAME == ARGV[1] {
         least[name, workers, bytes] = time + 0
 }
 
-# The least of the medians (or of the fastest rounds) of the columns whose name matches; "" if there is none.
+# The smallest median (or fastest round) of the columns whose name matches; "" if there is none.
 function best_of(pattern, workers, bytes, fastest, i, time, best) {
     best = ""
     for (i = 1; i <= name_count; i++) {
@@ -72,7 +72,7 @@ END {
             bytes = sizes_here[s]
             printf "%20d", bytes
             for (i = 1; i <= name_count; i++) {
-                if ((names[i], workers, bytes) in wrong) { # no time of it means anything
+                if ((names[i], workers, bytes) in wrong) { # its times mean nothing
                     printf " %*s", width(names[i]), "WRONG"
                     bad = 1
                 } else if ((names[i], workers, bytes) in times)

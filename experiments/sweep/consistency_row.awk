@@ -1,5 +1,5 @@
-# row.awk: of the rows of one run's --metrics, one of consistency.csv: the last one's, which says whether the run got to its
-# target, and when. -v mode=NAME; -v header=1: with the header.
+# consistency_row.awk: makes a row of consistency.csv from the rows of one run's --metrics. The last row shows whether
+# and when the run reached its target. -v mode=NAME; -v header=1 also prints the header.
 
 NR == 1 {
     for (i = 1; i <= NF; i++)

@@ -1,11 +1,11 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# gpus.sh: what run_scaling.sh, which loads it, measures on GPUs where it finds two or more: a worker a GPU, beside
-# each other NCCL, which averages where the gradients are, and the backends that do it through the host's memory.
+# gpus.sh: the GPU measurements of run_scaling.sh, if it finds two GPUs or more. One worker runs per GPU. NCCL averages
+# in the GPUs' memory; the other backends go through host memory.
 
-# They would keep NCCL's log from psring, and by which algorithm a row was made would not be known.
+# These variables would hide NCCL's log from psring, and then the algorithm of a row would be unknown.
 unset NCCL_DEBUG NCCL_DEBUG_SUBSYS NCCL_DEBUG_FILE
 
-SHARING=2 # ranks on one GPU, where that is all there is
+SHARING=2 # ranks on a single GPU
 
 # gpu_options KIND: adds to the caller's `arguments`, and to `on_gpus` for launch.
 gpu_options()
@@ -15,7 +15,7 @@ gpu_options()
     [[ $1 != gpu-shared ]] || arguments+=(--share-gpu)
 }
 
-# gpu_words KIND WORKERS: what a measurement runs on.
+# gpu_words KIND WORKERS: describes the GPUs of a measurement.
 gpu_words()
 {
     case $1 in
@@ -24,14 +24,14 @@ gpu_words()
     esac
 }
 
-# Of `psring info` on standard input: the GPUs that this program can use, and NCCL average between.
+# Counts in `psring info` (standard input) the GPUs that both this program and NCCL can use.
 count_gpus()
 {
     awk '/^ *\[X\] nccl / { nccl = 1 } /^ *\[X\] cuda +ready/ { cuda = 1 } /^ +gpu [0-9]+ / { count++ }
         END { print nccl && cuda ? count + 0 : 0 }'
 }
 
-# Sets `gpus`: of each machine, as many as the one with the fewest has; and `gpu_machines`.
+# Sets `gpus` (GPUs per machine: the smallest number on any machine) and `gpu_machines`.
 find_gpus()
 {
     local host count
@@ -46,10 +46,11 @@ find_gpus()
         done
     fi
     ((gpus * gpu_machines != 1)) ||
-        say "one GPU, which has none to average with: $SHARING ranks that share it show that sums are right, and no times"
+        say "one GPU: $SHARING ranks share it; their sums are checked, their times are not shown"
 }
 
-# 2, 4, ... GPUs of one machine, all of it, and all machines; in the quick sweep all only.
+# Prints 2, 4, ... GPUs of one machine, all of its GPUs, and all GPUs of all machines. The quick sweep uses only the
+# last.
 gpu_counts()
 {
     awk -v gpus="$gpus" -v machines="$gpu_machines" -v mode="$mode" 'BEGIN {
@@ -62,7 +63,7 @@ gpu_counts()
     }'
 }
 
-# shared_points: on one GPU. What psring says of the network, time-slicing, keeps the rows out of every comparison.
+# shared_points: measurements on one shared GPU. psring labels the network time-slicing, so no comparison uses the rows.
 shared_points()
 {
     local configuration list
@@ -76,7 +77,7 @@ gpu_points()
 {
     local workers configuration list
     list=$(IFS=, && echo "${sizes[*]}")
-    workers=0 # afterwards the most
+    workers=0 # after the loop: the largest number
     ((gpus * gpu_machines != 1)) || shared_points
     for workers in $(gpu_counts); do
         for configuration in nccl nccl-tree ring "ps-colocated-$workers" ps-dedicated-1 mpi-default \

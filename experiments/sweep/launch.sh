@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# launch.sh: the network that run_scaling.sh, which loads it, measures on, and how ranks are started there.
+# launch.sh: builds the network for run_scaling.sh and starts ranks on it.
 
 # shellcheck source-path=SCRIPTDIR source=../cluster/namespaces.sh
 . "$here/cluster/namespaces.sh"
@@ -13,7 +13,7 @@ raise_network()
     elif ! namespaces_refused; then
         cluster=scaling-$$
         network=vcluster:$rate$([[ $shape == flat ]] || echo "/$shape")
-        # As many hosts for servers of their own as for workers. --owner covers even a SIGKILL.
+        # As many hosts for dedicated servers as for workers. --owner removes the cluster even after a SIGKILL.
         "$here/vcluster.sh" up --name "$cluster" --hosts $((2 * max_workers)) --rate "$rate" --shape "$shape" --owner $$
     elif [[ $shape != flat ]]; then
         die "--shape $shape needs the virtual cluster: $refusal; $remedy"
@@ -25,10 +25,10 @@ raise_network()
     fi
 }
 
-# [log_to=FILE] launch RANKS COMMAND...: one rank a host of whichever network there is; see wait_for_child.
+# [log_to=FILE] launch RANKS COMMAND...: starts one rank per host of the network; see wait_for_child.
 launch()
 {
-    # TCP for every backend: Open MPI would otherwise use shared memory within a machine, and only it.
+    # TCP for every backend. By default Open MPI alone would use shared memory within a machine.
     local ranks=$1 bound=() mpi=(mpirun -n "$1" --bind-to none --oversubscribe --mca pml ob1
         --mca btl "self,tcp")
     shift
@@ -37,7 +37,7 @@ launch()
     if [[ $cluster && ! ${on_gpus:-} ]]; then
         mpi=("$here/vcluster.sh" run --name "$cluster" -n "$ranks" "${placing[@]}" --)
     elif [[ $real_hosts ]]; then
-        # psring's last line names what has failed; a host that is gone does not hold mpirun up.
+        # psring's last line names the failure, and mpirun does not wait for a lost host.
         mpi+=(--quiet --mca oob_tcp_keepalive_time 4 --mca oob_tcp_keepalive_intvl 2
             --mca oob_tcp_keepalive_probes 3)
         if [[ ${on_gpus:-} ]]; then # host by host

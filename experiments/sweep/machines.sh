@@ -1,18 +1,19 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# machines.sh: what run_scaling.sh, which loads it, does on real machines alone: it checks them before it
-# measures, fetches the rows, and notices when a machine is gone.
+# machines.sh: real machines in run_scaling.sh. Checks them before a measurement, fetches rows, and notices a lost
+# machine.
 #
-# Every machine is reached as mpirun reaches it (ssh, an agent of plm_rsh_agent, Slurm), because mpirun does it.
+# mpirun starts every command on a machine, so each is reached by the same way (ssh, plm_rsh_agent, Slurm).
 
-# names_of LIST: as --hosts has it: names or numbers with commas between as they are; @FILE: the names that begin the
-# lines of a hostfile, whose slots do not count: a machine has as many ranks as GPUs, or one; slurm: the machines of this
-# job of Slurm's.
+# names_of LIST: prints the machines of --hosts, separated by commas. LIST is one of:
+#   NAME,NAME...   these names or addresses
+#   @FILE          the first word of each line of a hostfile. Its slots are ignored: ranks per machine are its GPUs, or one
+#   slurm          the machines of this Slurm job
 names_of()
 {
     local names
     case $1 in
     @*)
-        [[ -r ${1#@} ]] || { say "--hosts '$1': there is no file '${1#@}' that can be read" && return 1; }
+        [[ -r ${1#@} ]] || { say "--hosts '$1': cannot read the file '${1#@}'" && return 1; }
         names=$(awk '{ sub(/#.*/, "") } NF { sub(/:.*/, "", $1); print $1 }' "${1#@}")
         ;;
     slurm)
@@ -26,10 +27,10 @@ names_of()
     paste -sd, <<<"$names"
 }
 
-ANSWER_S=20 # a machine that has not answered by then is taken to be down
+ANSWER_S=20 # a machine without an answer by then counts as down
 
-# on_machine HOST COMMAND...: runs it there. In a session of its own, so that ssh fails, and says why, where
-# it would ask for a password.
+# on_machine HOST COMMAND...: runs it there. A new session makes ssh fail with a message instead of asking for a
+# password.
 on_machine()
 {
     local host=$1 mpi=(mpirun -n 1 --host "$1" --bind-to none)
@@ -39,8 +40,8 @@ on_machine()
     setsid timeout -k 5 $ANSWER_S "${mpi[@]}" "$@" </dev/null
 }
 
-# asked HOST COMMAND...: with what it says in $answers/HOST. Again where Open MPI's daemon of the run before, which takes
-# its folder away as it ends, has taken it from under this run's (open-mpi/ompi#8510): nothing has been started then.
+# asked HOST COMMAND...: runs it there, with its output in $answers/HOST. Open MPI's daemon of the run before can remove
+# the folder of this run while it ends (open-mpi/ompi#8510). Nothing has started then, so the function tries again.
 asked()
 {
     local host=$1 tries status
@@ -54,7 +55,7 @@ asked()
     return $status
 }
 
-# What a machine checks of itself: PROGRAM SHA256 COMMIT DATA. Everything that is wrong is a line "problem: ...".
+# The check of a machine, with PROGRAM SHA256 COMMIT DATA. It prints every problem as a line "problem: ...".
 # shellcheck disable=SC2016  # the shell on the machine expands it
 CHECK_MACHINE='
 program=$1 sum=$2 commit=$3 data=$4 problems=0
@@ -69,8 +70,8 @@ fi
 [ $problems = 0 ] || exit 1
 exec "$program" bench --probe only'
 
-# reason_of FILE: why a run of mpirun failed, in at most three lines: what the program or the check says, else
-# what the launcher says, else the first line of what mpirun explains at length between dashes.
+# reason_of FILE: prints why a run of mpirun failed, in at most three lines: the messages of the check, or of the
+# program, or of the launcher, or the first line of mpirun's explanation between dashes.
 reason_of()
 {
     awk '
@@ -89,8 +90,8 @@ reason_of()
         }' "$1"
 }
 
-# ask_machines COMMAND...: on all machines at once. What is wrong is said, a line each, with the machine's name;
-# false if anything is.
+# ask_machines COMMAND...: runs it on all machines at once. Prints each problem with the machine's name; fails if there
+# is one.
 ask_machines()
 {
     local host line status wrong=0 children=()
@@ -110,7 +111,7 @@ ask_machines()
         ((status != 0)) || continue
         wrong=1
         if ((status == 124 || status == 137)); then
-            say "$host: no answer within $ANSWER_S s; is it up, and can it reach this machine back?"
+            say "$host: no answer within $ANSWER_S s; check that it is up and can reach this machine"
         else
             reason_of "$answers/$host" | sed 's/^psring: error: //' | while read -r line; do say "$host: $line"; done
         fi
@@ -120,8 +121,8 @@ ask_machines()
     return $wrong
 }
 
-# Before anything is measured. Leaves the table of machines and links in `machines_table`, and the slowest
-# link's rate, bits a second, in `probed_bits` (0: not known).
+# Checks all machines before a measurement. Sets `machines_table` (machines and links) and `probed_bits` (the slowest
+# link's rate in bit/s; 0: not known).
 check_machines()
 {
     local sum commit
@@ -146,7 +147,7 @@ check_machines()
     [[ $there == /*/psring-scaling.* ]] || die "${machines[0]}: no place for rows in its folder for temporary files"
 }
 
-# What need not stop a sweep, but tells on its results.
+# Warns about properties that distort results but need not stop a sweep.
 warn_of_machines()
 {
     local line
@@ -164,7 +165,7 @@ warn_of_machines()
         }' <<<"$machines_table" | while read -r line; do say "$line"; done
 }
 
-# fetch_rows NAME: rank 0 runs on the first machine, and its rows are in that machine's folder `there`.
+# fetch_rows NAME: fetches rank 0's rows from the folder `there` of the first machine.
 fetch_rows()
 {
     # shellcheck disable=SC2016  # the shell on the machine expands it

@@ -1,4 +1,4 @@
-# median.awk: what the tables of compare_builds.sh and compare_transports.sh share.
+# median.awk: shared by compare_builds.awk and compare_transports.awk.
 
 # The median of the numbers in `text`.
 function median_of(text, value, count, i, j, swap) {

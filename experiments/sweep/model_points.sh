@@ -1,6 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# model_points.sh: what sweep_model.sh measures, which loads it: all of its lists together, in a mixed order, until the
-# time is over.
+# model_points.sh: the measurements of sweep_model.sh, all lists together in a mixed order until the time is over.
 
 servers_of()
 {
@@ -11,14 +10,15 @@ servers_of()
     fi
 }
 
-# mixed: the lines of standard input in another order, by a generator of awk's own so that it is the same everywhere.
+# mixed: shuffles the lines of standard input. Its generator is part of the awk code, so the order is the same
+# everywhere.
 mixed()
 {
     awk '{ seed = (seed * 1103 + 12347) % 1000003; printf "%07d %s\n", seed, $0 }' | sort | cut -d ' ' -f 2-
 }
 
-# times_of SIZE: what takes milliseconds is measured so often: where processes wait for a core, a tenth of a second is luck;
-# what takes seconds, the links do alike each time.
+# times_of SIZE: the iterations of a run. Operations of milliseconds need many, because processes wait for cores at
+# random. Operations of seconds need few, because links behave alike each time.
 times_of()
 {
     if (($1 <= 262144)); then
@@ -30,7 +30,7 @@ times_of()
     fi
 }
 
-# runs_of SIZE: and so many runs, each of processes of its own: which of them wait for which core differs from run to run.
+# runs_of SIZE: the runs of a point, each with new processes, because the contention for cores differs between runs.
 runs_of()
 {
     (($1 > 262144)) && echo 1 || echo "$runs"
@@ -70,7 +70,7 @@ step_points()
     done | mixed
 }
 
-# measure_points: all-reduces of `plan`; `begun` counts them.
+# measure_points: measures the all-reduces of `plan`; `begun` counts them.
 measure_points()
 {
     local point name w size i
@@ -89,7 +89,7 @@ measure_points()
     done
 }
 
-# measure_steps RATE END: points begin until END; `plan` has been mixed, and each rate goes on where the last one ended.
+# measure_steps RATE END: starts points of the mixed `plan` until END. Each rate continues where the last one ended.
 measure_steps()
 {
     local name w model ms i

@@ -1,19 +1,22 @@
 # shellcheck shell=bash disable=SC2154
-# plan.sh: what run_scaling.sh measures, which loads it.
+# plan.sh: the plan of run_scaling.sh.
 
-# A configuration is one word: ring, rhd, nccl, nccl-tree, mpi-ALGORITHM, or ps-PLACEMENT-K: K servers of their own
-# (dedicated), K inside workers (colocated), or one in each worker and K of their own (mixed). +zmq, +mpi or
-# +tcp after it: over that transport, else over the backend's own; +fp16: compressed to that. On hosts with
-# several slots, also hierarchical, and ring-apart: the ring with neighbours on different hosts.
+# A configuration is one word:
+#   ring, rhd, nccl, nccl-tree, mpi-ALGORITHM
+#   ps-dedicated-K   K servers on separate hosts
+#   ps-colocated-K   K servers inside workers
+#   ps-mixed-K       a server in each worker, and K on separate hosts
+#   hierarchical     on hosts with several slots; also ring-apart, the ring with neighbours on different hosts
+# A suffix +zmq, +mpi or +tcp chooses the transport (default: the backend's own). +fp16 compresses.
 
 MPI_ALGORITHMS=(default ring segmented rabenseifner)
 SLOTS=2 # of each host, in the part of the sweep with several workers a host
 SLOT_HOSTS=4
-PUBLISHED_WORKERS=4 # that exchange a published model's gradients: at most so many
+PUBLISHED_WORKERS=4 # largest number of workers that exchange a published model's gradients
 
-# configurations WORKERS: everything that is measured with this number of workers. In the quick sweep only the most workers
-# have all configurations, and fewer have those of the first table. Real machines may not suffice for the most, so there
-# every number has all.
+# configurations WORKERS: everything that is measured with this number of workers. In the quick sweep only the most
+# workers have all configurations, and fewer have those of the first table. Real machines may not suffice for the most,
+# so there every number has all.
 configurations()
 {
     local workers=$1 servers algorithm
@@ -36,9 +39,9 @@ configurations()
 }
 
 # second_starts: a second start of all that the answer compares, for the points of `plan`, a line each. Starts of one
-# configuration differ more than its iterations (psring report --help), so a verdict needs two. They come at the end of the
-# plan: minutes lie between two starts, in which all other configurations are measured. By size the answer compares one server
-# and the ring; everything else at the size of the tables.
+# configuration differ more than its iterations (psring report --help), so a verdict needs two. They come at the end of
+# the plan: minutes lie between two starts, in which all other configurations are measured. By size the answer compares
+# one server and the ring; everything else at the size of the tables.
 second_starts()
 {
     local line kind configuration workers list
@@ -95,7 +98,7 @@ variants()
     printf '%s\n' "ps-colocated-$1+mpi" rhd+mpi ps-dedicated-1+fp16 ring+fp16
 }
 
-# overlapped CONFIGURATION WORKERS: is it measured beside a computation as well?
+# overlapped CONFIGURATION WORKERS: whether it is also measured during a computation.
 overlapped()
 {
     [[ $mode != quick ]] && (($2 == max_workers)) && case $1 in
@@ -104,7 +107,7 @@ overlapped()
     esac
 }
 
-# trained_configurations WORKERS: those that training is measured with.
+# trained_configurations WORKERS: prints the configurations of training.
 trained_configurations()
 {
     [[ $mode != quick ]] || (($1 > 1)) || { printf '%s\n' ps-dedicated-1 ring && return; } # one worker averages nothing
@@ -128,14 +131,14 @@ backend_arguments()
     esac
 }
 
-# placing_of KIND CONFIGURATION: where the ranks go, as options of vcluster.sh run.
+# placing_of KIND CONFIGURATION: prints options of vcluster.sh run that place the ranks.
 placing_of()
 {
     [[ $1 == slots ]] || { echo && return; }
     echo --ranks-per-host "$SLOTS" "$([[ $2 != *-apart ]] || echo "--map-by node")"
 }
 
-# What that asks of the machines: a server of its own is one rank more.
+# ranks_of CONFIGURATION WORKERS: prints the number of ranks. A dedicated server is an additional rank.
 ranks_of()
 {
     local plain=${1%+*}
@@ -145,8 +148,8 @@ ranks_of()
     esac
 }
 
-# counts_on MACHINES LIST: how many workers are swept there: those of LIST that fit, all machines, all but one
-# (which leaves a server a machine of its own), and powers of two on the way.
+# counts_on MACHINES LIST: prints the numbers of workers of the sweep: those of LIST that fit, all machines, all but one
+# (which leaves a machine for a server), and the powers of two below.
 counts_on()
 {
     awk -v machines="$1" -v list="$2" 'BEGIN {
@@ -159,14 +162,14 @@ counts_on()
     }'
 }
 
-# recorded CONFIGURATION WORKERS: the report replays a step of the ring's and of one server's. On real machines rank 0
-# would leave the file there.
+# recorded CONFIGURATION WORKERS: whether steps are recorded. The report replays a step of the ring and of one server.
+# On real machines nothing is recorded, because rank 0 would leave the file there.
 recorded()
 {
     [[ ! $real_hosts && $(trace_of "$1") ]] && (($2 == train_workers && $2 > 1))
 }
 
-# trace_of CONFIGURATION: the file with its recorded steps.
+# trace_of CONFIGURATION: prints the name of the file with its recorded steps.
 trace_of()
 {
     case $1 in
@@ -197,8 +200,8 @@ choose_points()
     mapfile -t -O ${#plan[@]} plan < <(second_starts)
 }
 
-# limit_of KIND WORKERS SIZES: seconds after which a measurement is given up: several times what its bytes take
-# on the links if one machine sends all of them, and starting up.
+# limit_of KIND WORKERS SIZES: prints the time limit of a measurement in seconds: the start, and several times the time
+# of its bytes on the links if one machine sends all of them.
 limit_of()
 {
     local bits=$link_bits steps=0 step_ms=$PACED_MS
@@ -207,7 +210,7 @@ limit_of()
     ((bits > 0)) || bits=1000000000
     [[ $1 != paced && $1 != recorded ]] || steps=$paced_steps
     if [[ $1 == train || $1 == gpu-train ]]; then
-        step_ms=10000 # what a slow machine may compute for
+        step_ms=10000 # computing time of a slow machine
         steps=$((train_steps > 0 ? train_steps : train_epochs * 60000 / (train_batch * $2)))
     elif [[ $1 == published ]]; then
         echo $((120 + 4 * published_s)) && return
@@ -222,14 +225,14 @@ limit_of()
     }'
 }
 
-# up_to_model LEAST: the sizes from LEAST up to the model's gradient.
+# up_to_model LEAST: prints the sizes from LEAST up to the model's gradient.
 up_to_model()
 {
     printf '%s\n' "${sizes[@]}" | awk -v least="$1" -v most="$MODEL_BYTES" '$1 >= least && $1 <= most' | paste -s -d , -
 }
 
-# Hosts with several slots, where there are hosts whose slots we choose; in the quick sweep at one size, else from
-# 64 KB to the model's gradient.
+# Prints points on hosts with several slots, in a virtual cluster only: in the quick sweep at one size, else from 64 KB
+# to the model's gradient.
 slot_points()
 {
     local configuration list hosts=$((2 * max_workers < SLOT_HOSTS ? 2 * max_workers : SLOT_HOSTS))
@@ -241,8 +244,8 @@ slot_points()
     done
 }
 
-# published_seconds CONFIGURATION WORKERS BYTES: what exchanging so many takes on the links, and how many timed
-# operations and others before them there is time for: "SECONDS TIMED BEFORE". Steps, and then the averaging alone.
+# published_seconds CONFIGURATION WORKERS BYTES: prints "SECONDS TIMED BEFORE": the time of the exchange on the links
+# (steps, then the averaging alone), the number of timed operations, and of warm-up operations.
 published_seconds()
 {
     awk -v configuration="$1" -v workers="$2" -v bytes="$3" -v bits=$((link_bits > 0 ? link_bits : 1000000000)) 'BEGIN {
@@ -254,7 +257,7 @@ published_seconds()
     }'
 }
 
-# published_arguments CONFIGURATION WORKERS MODEL: of bench.
+# published_arguments CONFIGURATION WORKERS MODEL: prints arguments of bench.
 published_arguments()
 {
     local bytes timed before
@@ -263,13 +266,14 @@ published_arguments()
     echo --model-gradients "$3" -n "$timed" -w "$before"
 }
 
-# memory_wanted FILE: the GB for which bench has refused a model's gradients, by what it said; 1: it has not.
+# memory_wanted FILE: prints the GB that bench needed when it refused a model's gradients, by its message. Fails if it
+# did not refuse.
 memory_wanted()
 {
     sed -n 's/.*error: --model-gradients .* need about \([0-9.]*\) GB, and .* GB are free there.*/\1/p' "$1" | grep -m 1 .
 }
 
-# Published models' gradients, one row each: those that the time is there for. The others as
+# Prints a point for each published model that fits the time limit. Prints the other models as
 # "too-long CONFIGURATION WORKERS MODEL SECONDS".
 published_points()
 {
@@ -287,7 +291,8 @@ published_points()
     done < <(xargs -n 2 <<<"$PUBLISHED_BYTES")
 }
 
-# The sweep as lines, but for second_starts: bench|paced|train|slots|published|gpu|gpu-shared|gpu-train CONFIGURATION WORKERS SIZES (or MODEL).
+# The sweep as lines, but for second_starts: bench|paced|train|slots|published|gpu|gpu-shared|gpu-train CONFIGURATION
+# WORKERS SIZES (or MODEL).
 list_points()
 {
     local workers configuration list
@@ -299,7 +304,7 @@ list_points()
         for configuration in $( ((workers < 2)) || configurations "$workers"); do
             echo bench "$configuration" "$workers" "$list"
         done
-        # Unless sizes were asked for, up to the model's gradient: there is no time for more, but in the full sweep.
+        # Variants end at the model's gradient, unless the user chose sizes. Only the full sweep has time for more.
         [[ $mode != default || $asked_sizes ]] || list=$(up_to_model 0)
         for configuration in $( ((workers < 2 || workers < max_workers)) || variants "$workers"); do
             echo bench "$configuration" "$workers" "$list"

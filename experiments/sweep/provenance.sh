@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# provenance.sh: what was run on what, in provenance.json; run_scaling.sh loads it.
+# provenance.sh: writes the programs and machines of a run to provenance.json, for run_scaling.sh.
 
 # shellcheck source-path=SCRIPTDIR source=../json.sh
 . "$here/json.sh"
@@ -9,7 +9,7 @@ json_member()
     printf '  "%s": %s,\n' "$1" "$(json_string "$2")"
 }
 
-# A line is a string of the array.
+# Prints an array with each line as a string.
 json_lines()
 {
     local line members=''
@@ -19,7 +19,7 @@ json_lines()
     printf '[%s],\n' "$members"
 }
 
-# What Open MPI's ranks are told, as they see it themselves.
+# Prints Open MPI's parameters as a rank sees them.
 mca_parameters()
 {
     local line members=''
@@ -29,7 +29,7 @@ mca_parameters()
     printf '{%s},\n' "$members"
 }
 
-# What prints the kernel's settings of TCP; for the host that the ranks run on, whose are its own.
+# Prints the kernel's TCP settings. Runs on a host of the ranks, because each host has separate settings.
 # shellcheck disable=SC2016  # the shell on the host expands it
 PRINT_TCP='cd /proc/sys/net/ipv4 && for name in tcp_congestion_control tcp_rmem tcp_wmem tcp_timestamps tcp_sack; do
     [ ! -r $name ] || echo $name $(cat $name)
@@ -44,7 +44,7 @@ tcp_settings()
     printf '{%s},\n' "$members"
 }
 
-# commit_of TREE: its commit, and whether sources differ from it. New sources count, but not new results or data.
+# commit_of TREE: prints its commit, and whether sources differ from it. New sources count; new results and data do not.
 commit_of()
 {
     local commit
@@ -55,13 +55,13 @@ commit_of()
     echo "$commit"
 }
 
-# `provenance_facts`: further members, as lines that end with a comma; psring report reads them.
+# `provenance_facts` has further members as lines that end with a comma; psring report reads them.
 write_provenance()
 {
     local commit zmq
     commit=$(commit_of "$root")
     zmq=$(pkg-config --modversion libzmq 2>/dev/null || echo unknown)
-    # On a host of the cluster, whose TCP has settings of its own.
+    # Run on a host of the cluster, which has separate TCP settings.
     local on_host=(launch 1)
     [[ $cluster ]] || on_host=()
     "${on_host[@]}" "$psring" info --json "$out/info.json" >>"$out/log.txt" 2>&1 ||

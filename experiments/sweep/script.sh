@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034
-# script.sh: what the scripts in experiments/ share: messages and options, interrupts, a child that traps can end, and the
-# folder of the results.
+# script.sh: shared by the scripts in experiments/: messages and options, interrupts, a child that traps can end, and
+# the folder of results.
 
 say()
 {
@@ -14,14 +14,14 @@ die()
     exit "${2:-1}"
 }
 
-# The comment that the script begins with.
+# Prints the comment at the head of the script.
 usage()
 {
     awk 'NR > 1 && !/^#/ { exit } NR > 1 { sub(/^# ?/, ""); print }' "$0"
 }
 
-# take_option NAMES "$@": prints --help and ends, or puts the value of --some-name VALUE... into $some_name. NAMES: the names
-# that have a value. The caller shifts the value, and then the name.
+# take_option NAMES "$@": prints --help and exits, or stores the value of --some-name VALUE... in $some_name. NAMES
+# lists the options that have a value. The caller shifts the value and the name.
 take_option()
 {
     case $2 in
@@ -36,14 +36,14 @@ take_option()
     declare -g "${name//-/_}=$3"
 }
 
-# need_program: $psring is one; makes its path absolute.
+# need_program: checks that $psring is a program, and makes its path absolute.
 need_program()
 {
-    [[ -x $psring && ! -d $psring ]] || die "'$psring' is not a program; build it first (README.md), or name one with --psring" 2
+    [[ -x $psring && ! -d $psring ]] || die "'$psring' is not a program; build psring (README.md), or give --psring PROGRAM" 2
     psring=$(realpath "$psring")
 }
 
-# need_above_zero NAME...: each of these variables is a number above 0, or the script ends.
+# need_above_zero NAME...: ends the script unless each of these variables is a number above 0.
 need_above_zero()
 {
     local name
@@ -55,8 +55,8 @@ need_above_zero()
 
 # --- interrupts -------------------------------------------------------------------------------------
 
-# heed_interrupts "$@": with the script's own arguments, before it does anything. A shell that was started in the
-# background ignores SIGINT, and bash cannot trap what it ignores: such a script starts over with the default action.
+# heed_interrupts "$@": call it first, with the script's arguments. A shell started in the background ignores SIGINT,
+# and bash cannot trap an ignored signal. This function then restarts the script with the default action.
 heed_interrupts()
 {
     (($(sed -n 's/^SigIgn:\t*/0x/p' /proc/self/status 2>/dev/null || echo 0) & 2)) || return 0
@@ -65,9 +65,9 @@ heed_interrupts()
 
 # --- a child ----------------------------------------------------------------------------------------
 
-# A command that a script waits for and that its traps can end, as $child. In the background, because bash acts on a signal
-# only between foreground commands.
-# [log_to=FILE] wait_for_child COMMAND...: not all of the caller is redirected, as what a trap then said would be, too.
+# [log_to=FILE] wait_for_child COMMAND...: runs a command that traps can end as $child. It runs in the background,
+# because bash handles a signal only between foreground commands. log_to redirects the command alone, so that messages
+# of a trap still reach the terminal.
 wait_for_child()
 {
     local status=0
@@ -90,9 +90,9 @@ counted()
 
 # --- the folder of the results ----------------------------------------------------------------------
 
-# take_folder DIR: makes it, sets `out` to its full path, and keeps other runs out of it while this script runs. The lock
-# is on the folder itself, so it leaves no file. A process that outlives the script holds it, because it may still write;
-# vcluster.sh closes descriptor 8 where it starts a process that does not.
+# take_folder DIR: creates the folder, sets `out` to its full path, and locks out other runs while this script runs. The
+# lock is on the folder, so it leaves no file. A process that outlives the script keeps the lock, because it may still
+# write. vcluster.sh closes descriptor 8 for processes that do not write.
 take_folder()
 {
     mkdir -p "$1" || die "cannot make the folder '$1'; name another one with --out"
@@ -111,10 +111,10 @@ lock_folder()
     ((status != 75)) || die "another run uses '$1'; wait for its end, or name another folder with $2"
 }
 
-log_name=log.txt # a script that leaves its results beside those of others sets another name
+log_name=log.txt # a script that shares its folder with other scripts sets another name
 
-# keep_foreign_files FILE...: ends the script if one of these, which it replaces, is in $out and another program wrote it.
-# The script's log begins with its name; see begin_log.
+# keep_foreign_files FILE...: call it before replacing these files. Ends the script if one of them is in $out and
+# another program wrote it. A log that begins with the script's name proves that this script did (begin_log).
 keep_foreign_files()
 {
     local file first=''

@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# turns.sh: measurements by turns in one virtual cluster. For the compare_*.sh, which load script.sh before it and set
-# `here`, `rate`, and `out` (a folder, or '' for a temporary one). Only a ratio within one run means something on a
-# machine that others use.
+# turns.sh: alternating measurements in one virtual cluster, for compare_*.sh. They load script.sh first and set `here`,
+# `rate`, and `out` (a folder, or '' for a temporary one). On a shared machine only ratios within one run are reliable.
 
 # shellcheck source-path=SCRIPTDIR source=../cluster/namespaces.sh
 . "$here/cluster/namespaces.sh"
@@ -17,13 +16,13 @@ turns_clean_up()
     [[ ! $temporary ]] || rm -rf "$temporary"
 }
 
-# turns_raise HOSTS: the cluster, which goes with this script.
+# turns_raise HOSTS: builds the cluster, which ends with this script.
 turns_raise()
 {
     "$here/vcluster.sh" up --name "$cluster" --hosts "$1" --rate "$rate" --owner $$
 }
 
-# turns_begin HOSTS FILE...: raises the cluster, which goes with this script; then takes an earlier run's files out.
+# turns_begin HOSTS FILE...: builds the cluster, then removes an earlier run's files.
 turns_begin()
 {
     local hosts=$1 file refusal remedy
@@ -42,7 +41,8 @@ turns_begin()
     begin_log "$hosts hosts"
 }
 
-# turn WHAT COMMAND...: one measurement of 600 s at most; one that fails is told, and the others go on. turn_failed: it did.
+# turn WHAT COMMAND...: runs one measurement for at most 600 s. Reports a failure and sets turn_failed; the caller
+# continues.
 turn()
 {
     local what=$1 status=0
