@@ -77,7 +77,8 @@ compile()
     for name in "${watched[@]}"; do
         options+=("-Wl,--wrap=transport_$name")
     done
-    wait_for_child timeout -k 1 $COMPILE_S "${CC:-cc}" -shared -fPIC -std=c11 -D_GNU_SOURCE -O2 -g -ffp-contract=off \
+    # shellcheck disable=SC2016  # the other shell expands it
+    wait_for_child timeout -k 1 $COMPILE_S bash -c 'ulimit -v 4194304 && exec "$@"' compile "${CC:-cc}" -shared -fPIC -std=c11 -D_GNU_SOURCE -O2 -g -ffp-contract=off \
         -I "$(dirname "$here")" -Wl,-Bsymbolic "${options[@]}" -o "$out/solution.so" -x c "$file" 2>"$out/errors" ||
         {
             error=$(grep -m 1 -E 'error|undefined' "$out/errors" || tail -n 1 "$out/errors")

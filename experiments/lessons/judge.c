@@ -444,6 +444,11 @@ static void open_signal_stack(void)
     CHECK(stack.ss_sp && sigaltstack(&stack, NULL) == 0);
 }
 
+static void on_thread_end(void *argument)
+{
+    conclude("worker %d ended its thread", *(const int *)argument);
+}
+
 static void *run_contender(void *argument)
 {
     struct contender *self = argument;
@@ -460,6 +465,7 @@ static void *run_contender(void *argument)
     const struct comm_layout layout = {
         .counts = trial->lengths, .buckets = LENGTHS, .scale = 1.0f / (float)trial->workers};
     open_signal_stack();
+    pthread_cleanup_push(on_thread_end, &self->index);
     witness_worker(self->index);
     need(world_open(&world, NULL, NULL, &options), "the rendezvous", self->index);
     need(comm_open(&comm, world, trial->solution, &comm_options), "open", self->index);
@@ -471,6 +477,7 @@ static void *run_contender(void *argument)
     need(comm_finish(comm), "finish", self->index);
     comm_close(&comm);
     world_close(&world);
+    pthread_cleanup_pop(0);
     return NULL;
 }
 
@@ -593,17 +600,21 @@ static void end_processes(pid_t group)
 }
 
 /* Reads what the trial reports up to its end, a verdict, the end of time or an interrupt. */
-static void hear(int verdicts, int64_t deadline_ns, char *text, size_t size)
+static void hear(int verdicts, pid_t process, int64_t deadline_ns, char *text, size_t size)
 {
+    enum { LOOK_MS = 50 };
     size_t used = 0;
     text[0] = '\0';
-    while (!interrupted && used + 1 < size) {
+    for (bool ended = false; !interrupted && used + 1 < size && clock_now_ns() < deadline_ns;) {
         struct pollfd ready = {.fd = verdicts, .events = POLLIN};
-        int64_t left_ms = (deadline_ns - clock_now_ns()) / NS_PER_MS;
-        if (left_ms <= 0)
-            return;
-        if (poll(&ready, 1, left_ms < 100 ? (int)left_ms : 100) <= 0)
+        siginfo_t how = {0};
+        if (poll(&ready, 1, ended ? 0 : LOOK_MS) <= 0) {
+            if (ended)
+                return; /* a process that it has started may still have the pipe */
+            (void)waitid(P_PID, (id_t)process, &how, WEXITED | WNOHANG | WNOWAIT);
+            ended = how.si_pid == process;
             continue;
+        }
         ssize_t got = read(verdicts, text + used, size - 1 - used);
         if (got <= 0)
             return;
@@ -614,13 +625,16 @@ static void hear(int verdicts, int64_t deadline_ns, char *text, size_t size)
     }
 }
 
-/* The report of one trial; how its process ended. */
+enum { NOT_ENDED = -1 };
+
+/* The report of one trial. Returns how its process ended (waitpid), or NOT_ENDED. */
 static int try_number(const char *path, int workers, int log, int64_t deadline_ns, char *text,
                       size_t size)
 {
-    int pipes[2], how = 0;
+    int pipes[2], how = NOT_ENDED;
+    text[0] = '\0';
     if (pipe(pipes) != 0)
-        return -1;
+        return how;
     pid_t judge = getpid(), process = fork();
     if (process == 0) {
         setpgid(0, 0);
@@ -633,12 +647,16 @@ static int try_number(const char *path, int workers, int log, int64_t deadline_n
     close(pipes[1]);
     if (process > 0) {
         setpgid(process, process);
-        hear(pipes[0], deadline_ns, text, size);
-        if (!strstr(text, "wrong ") && !strstr(text, "right\n") && clock_now_ns() < deadline_ns)
-            clock_sleep_until_ns(clock_now_ns() + 50 * NS_PER_MS); /* it is about to end */
-        if (waitpid(process, &how, WNOHANG) == 0) {
+        hear(pipes[0], process, deadline_ns, text, size);
+        bool ended = false, said = strstr(text, "wrong ") || strstr(text, "right\n");
+        for (int i = 0; i < 100 && !ended && !said && !interrupted; i++) {
+            clock_sleep_until_ns(clock_now_ns() + 10 * NS_PER_MS); /* its pipe closes before */
+            ended = waitpid(process, &how, WNOHANG) == process;
+        }
+        if (!ended) {
             kill(-process, SIGKILL);
-            waitpid(process, &how, 0);
+            waitpid(process, NULL, 0);
+            how = NOT_ENDED;
         }
         end_processes(process);
     }
@@ -648,11 +666,13 @@ static int try_number(const char *path, int workers, int log, int64_t deadline_n
 
 static void show_log(int log)
 {
-    char text[4097];
-    off_t end = lseek(log, 0, SEEK_END), from = end > 4096 ? end - 4096 : 0;
+    char text[1001];
+    const off_t most = sizeof text - 1;
+    off_t end = lseek(log, 0, SEEK_END), from = end > most ? end - most : 0;
     ssize_t length = pread(log, text, sizeof text - 1, from);
     if (length > 0)
-        printf("The solution printed:\n%.*s", (int)length, text);
+        printf("The solution printed%s:\n%.*s\n", from > 0 ? ", in the end" : "", (int)length,
+               text);
 }
 
 /* The verdict on a trial that was not right. */
@@ -662,15 +682,15 @@ static void print_wrong(const char *text, int how, int number)
     int workers = worker_numbers[number];
     if (wrong)
         printf("Wrong: %.*s.\n", (int)strcspn(wrong + 6, "\n"), wrong + 6);
-    else if (WIFSIGNALED(how) && WTERMSIG(how) != SIGKILL)
-        printf("Wrong: With %d workers, the solution crashed: %s.\n", workers,
-               strsignal(WTERMSIG(how)));
-    else if (WIFEXITED(how))
-        printf("Wrong: With %d workers, the solution ended the process with exit code %d.\n",
-               workers, WEXITSTATUS(how));
-    else
+    else if (how == NOT_ENDED)
         printf("Wrong: With %d workers, the all-reduce did not end within the limit of time.\n",
                workers);
+    else if (WIFSIGNALED(how))
+        printf("Wrong: With %d workers, the solution crashed: %s.\n", workers,
+               strsignal(WTERMSIG(how)));
+    else
+        printf("Wrong: With %d workers, the solution ended the process with exit code %d.\n",
+               workers, WEXITSTATUS(how));
     if (number == POWERS_OF_TWO)
         printf("With 2, 4 and 8 workers it is right: does it need a power of two?\n");
 }
