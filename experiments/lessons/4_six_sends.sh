@@ -1,13 +1,11 @@
 # shellcheck shell=bash disable=SC2154
 # Lesson 4: the ranks whose gradients are in each chunk of each rank, after three steps and after six, from the trace.
-# shellcheck source-path=SCRIPTDIR source=ring_trace.sh
-. "$lessons/ring_trace.sh"
 trace_ring
 
 # Replays the steps in order. A rank receives the chunk that the rank before it had at the start of the step.
 contributions()
 {
-    sort -k 1n "$out/ring.txt" | awk -v workers=$RING_WORKERS -v steps="$1" '
+    sort -k 1n "$out/ring.txt" | awk -v workers="$RING_WORKERS" -v steps="$1" '
         function merged(a, b, r, text) {
             for (r = 0; r < workers; r++)
                 text = text (index(a b, r) ? r : "")

@@ -24,7 +24,7 @@ here=$(dirname "$lessons")
 heed_interrupts "$@"
 
 COMPILE_S=15
-# The judge sees what a solution calls of these.
+# The judge sees the solution's calls of these functions.
 watched=(slot_init slot_expect send sent wait_sent flush post wait wait_any)
 
 parse_arguments()
@@ -93,7 +93,7 @@ column()
     awk -F , -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next } at { print $at }' "$1"
 }
 
-# Three starts of each in turn, so that what else the machine does disturbs both alike.
+# Three starts of each in turn, so that other work on the machine disturbs both alike.
 measure()
 {
     local backend start status theory
@@ -126,7 +126,7 @@ measure()
 }
 
 parse_arguments "$@"
-# What launch.sh wants to know.
+# For launch.sh:
 real_hosts='' shape=flat placing=() limit_s=60 cluster='' child='' link_bits=0 max_workers=0 network=loopback
 cores=$(nproc) out=''
 trap clean_up EXIT

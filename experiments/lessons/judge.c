@@ -5,7 +5,7 @@
  *     psring_homework check SOLUTION.so --log      prints what a wrong solution printed, too
  *     psring_homework bench SOLUTION.so OPTION...  psring bench, with --backend homework
  *
- * Exit code: 0: right. 1: wrong. 2: bad usage.
+ * The exit code is 0 if it is right, 1 if it is wrong, 2 if the usage is.
  *
  * For each number of workers the judge starts one process. Its workers are threads that meet by
  * rendezvous. witness.c watches their messages. Here, after each all-reduce, one worker compares
@@ -311,7 +311,7 @@ static void check_who(const struct trial *trial, size_t count)
 
 /* -------- other comparisons ------------------------------------------------------------------- */
 
-/* In WHERE the average of element i is (i + 1) (W + 1) / 2, so a result tells its index. */
+/* The run WHERE has the average (i + 1) (W + 1) / 2 at element i, so a result tells its index. */
 static void check_values(const struct trial *trial, enum run run, size_t count)
 {
     for (int w = 0; w < trial->workers; w++) {

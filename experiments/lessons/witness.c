@@ -1,7 +1,7 @@
 /*
  * Witnesses the messages of a solution of the homework, for judge.c. The solution is linked with
  * --wrap, so its calls of the transport arrive at the functions __wrap_* below. They record every
- * message. The workers are threads of one process. So most verdicts need no time-out:
+ * message. The workers are threads of one process. Most verdicts need no time-out:
  *
  *   hang      Some workers wait for messages that were not sent, and their senders also wait or
  *             have returned. This is checked whenever a worker begins to wait or returns.
@@ -181,7 +181,7 @@ _Noreturn void conclude(const char *format, ...)
     _exit(written > 0 ? EXIT_FAILURE : 3);
 }
 
-/* What of the worker's vector the memory is; count 0: something else. */
+/* The elements of the worker's vector that this memory is; count 0: other memory. */
 static struct chunk part_of_vector(const struct judged *judged, const char *memory, size_t bytes)
 {
     const char *data = judged->data;
@@ -220,7 +220,7 @@ static bool is_without_hope(const struct judged *worker, unsigned stuck)
     return true;
 }
 
-/* Whom the peer sent the awaited elements to instead; -1: nobody. */
+/* The worker that the peer sent the awaited elements to instead; -1: none. */
 static int misdirected(const struct awaited *awaited, int index)
 {
     for (int to = 0; to < court.workers; to++) {
@@ -234,7 +234,7 @@ static int misdirected(const struct awaited *awaited, int index)
     return -1;
 }
 
-/* A worker has begun to wait or has returned. Concludes if some workers can never go on. */
+/* A worker has begun to wait or has returned. Concludes if some workers wait for ever. */
 static void look_for_hang(void)
 {
     unsigned stuck = 0, next = 0;
@@ -314,7 +314,7 @@ static void know(struct sent *sent, int to)
     sent->copy = NULL;
 }
 
-/* Of the messages to `to`: the first `count` are sent, as the transport has said. */
+/* The transport has said that the first `count` messages to `to` are sent. */
 static void know_sent(int to, size_t count)
 {
     struct route *route = &court.routes[own->index][to];
@@ -322,7 +322,7 @@ static void know_sent(int to, size_t count)
         know(&route->sent[route->known++], to);
 }
 
-/* What the clock tells: that the receiver had a message when it sent one that is here. */
+/* By the clocks: a receiver had a message when it sent one that has arrived here. */
 static void know_received(void)
 {
     for (int to = 0; to < court.workers; to++) {

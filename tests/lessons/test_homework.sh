@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test_homework.sh JUDGE [--short]: the judge of the homework gives each solution of homework/ the right verdict, within
 # 60 s, and leaves no process. A solution is the skeleton, in which a file of homework/ replaces the student's lines. The
-# first line of a wrong one has the sentence that it must get. --short: a third of the solutions.
+# first line of a wrong one has the sentence that it must get. --short: every third solution.
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
@@ -34,7 +34,7 @@ is_wrong()
     [[ $status == 1 ]] && head -n 1 "$folder/said" | grep -q "^Wrong: .*$1"
 }
 
-# Processes that run the judge or what it has started.
+# The judge, and processes that it has started.
 left()
 {
     pgrep -f "^$judge check $folder" || true
@@ -68,6 +68,8 @@ status=0
 verdict "$folder/mine.c" || status=$?
 is_wrong 'no worker sent anything, and all vectors are unchanged' ||
     fail "the skeleton: exit $status: $(cat "$folder/said")"
+grep -qxF "$(head -n 1 "$folder/said")" "$root/experiments/lessons/7_your_own.md" ||
+    fail "7_your_own.md has another verdict on the skeleton than: $(cat "$folder/said")"
 sed -i 's/backend_homework/backend_mine/' "$folder/mine.c"
 status=0
 verdict "$folder/mine.c" || status=$?
@@ -85,7 +87,7 @@ cmp -s "$folder/mine.c" "$folder/kept.c" || fail "new has replaced a file"
 
 # --- no process remains ----------------------------------------------------------------------------------------
 
-# A process that a solution starts, in a session of its own.
+# The solution starts a process in another session.
 printf '%s\n' '#include <unistd.h>' >"$folder/forks.c"
 printf '%s\n' 'if (me == 0 && fork() == 0) {' '    setsid();' '    execlp("sleep", "sleep", "98765.4", (char *)0);' '}' >"$folder/forks.inc"
 build "$folder/forks.inc" "$folder/body.c"
