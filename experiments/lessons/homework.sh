@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# homework.sh new FILE | check [OPTION...] FILE: homework for students: write an all-reduce. 7_your_own.md leads to it.
+# homework.sh new FILE | check [OPTION...] FILE: homework for students. They write an all-reduce (7_your_own.md).
 #
-#   new FILE           write the skeleton of a solution into FILE (never over an existing file)
-#   check FILE         judge the solution in FILE: the sums for 2 to 8 workers and several lengths, each worker's bytes,
-#                      the number of steps. What is wrong is named in one sentence. Takes 60 s at most.
+#   new FILE           Write the skeleton of a solution into FILE. An existing file stays as it is.
+#   check FILE         Judge the solution in FILE: sums, bytes and steps, for 2 to 8 workers and several lengths. One
+#                      sentence names what is wrong. This takes 60 s at most.
 #
-#   --time             if it is right, also time it: 4 workers average 4.8 MB, next to psring's ring, in a virtual cluster
-#   --log              if it is wrong, print what it printed with that number of workers
-#   --judge PROGRAM    (default: build/psring_homework of this tree)
+#   --time             Time a right solution and psring's ring: 4 workers average 4.8 MB in a virtual cluster.
+#   --log              Print what a wrong solution printed.
+#   --judge PROGRAM    The judge. Default: build/psring_homework of this tree.
 #
 # The exit status is 0 if the solution is right, 1 if it is wrong, 2 if the command is. If the system allows this user no
 # network namespaces, --time measures on loopback and prints the reason.

@@ -311,7 +311,7 @@ static void check_who(const struct trial *trial, size_t count)
 
 /* -------- other comparisons ------------------------------------------------------------------- */
 
-/* The run WHERE has the average (i + 1) (W + 1) / 2 at element i, so a result tells its index. */
+/* The average of element i is (i + 1) (W + 1) / 2 in WHERE, so a result tells its index. */
 static void check_values(const struct trial *trial, enum run run, size_t count)
 {
     for (int w = 0; w < trial->workers; w++) {
