@@ -126,13 +126,30 @@ static void add_points(cJSON *all, const struct results *results)
     }
 }
 
+/* Whether simulate.sh calls a row WRONG for its sums or its bytes. */
+static bool is_wrong_simulation(const struct csv_table *table, size_t row)
+{
+    static const char *const sent[][2] = {{"worker_sent_bytes", "theory_worker_sent_bytes"},
+                                          {"server_sent_bytes", "theory_server_sent_bytes"}};
+    bool wrong = csv_table_number(table, row, "wrong") > 0;
+    for (size_t s = 0; s < sizeof sent / sizeof *sent; s++)
+        wrong = wrong || fabs(csv_table_number(table, row, sent[s][0]) -
+                              csv_table_number(table, row, sent[s][1])) > 0; /* NaN: not known */
+    return wrong;
+}
+
 /* Adds simulate.csv. It has the columns of bench.csv, and one network per platform. */
 static void add_simulated(cJSON *all, const struct csv_table *table)
 {
     static const char *const columns[] = {"network",        "workers",        "bytes",
                                           "time_us_median", "theory_time_us", NULL};
     cJSON *list = cJSON_AddArrayToObject(all, "simulate");
+    size_t wrong = 0;
     for (size_t row = 0; row < table->rows; row++) {
+        if (is_wrong_simulation(table, row)) {
+            wrong++;
+            continue;
+        }
         cJSON *object = cJSON_CreateObject();
         int series[SERIES_MOST];
         results_series(series, csv_table_field(table, row, "backend"),
@@ -145,6 +162,10 @@ static void add_simulated(cJSON *all, const struct csv_table *table)
             cJSON_AddItemToObject(object, columns[c],
                                   value_of(csv_table_field(table, row, columns[c])));
     }
+    if (wrong > 0)
+        log_warn("simulate.csv: %zu row%s left out, because sums are WRONG or bytes differ from "
+                 "theory; see simulate-summary.txt",
+                 wrong, wrong == 1 ? "" : "s");
 }
 
 static void add_trainings(cJSON *all, const struct trainings *trainings)

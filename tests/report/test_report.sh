@@ -74,7 +74,8 @@ printf '{"command": "%s", "cores": 2, "list": [1]}\n' "$in_json" >"$dir/provenan
 echo '<svg xmlns="http://www.w3.org/2000/svg" id="x"></svg>' >"$dir/time_vs_workers.svg"
 printf 'mode,straggler,seconds,target_reached\n%s,none,45,1\n' "</script>" >"$dir/consistency.csv"
 printf 'backend,use,error\nring,fitted,0.01\n' >"$dir/predict.csv"
-printf 'backend,network,workers\nring,simulated:flat,1024\n' >"$dir/simulate.csv"
+printf '%s\n' backend,network,workers,wrong,worker_sent_bytes,theory_worker_sent_bytes ring,simulated:flat,1024,0,8,8 \
+    ring,simulated:flat,512,2,8,8 ring,simulated:flat,256,0,8,9 >"$dir/simulate.csv"
 echo '{"models": [{"transport": "tcp"}]}' >"$dir/model.json"
 event() { printf '{"ph":"%s","pid":%s,"tid":1,"ts":%s,%s},\n' "$@"; }
 {
@@ -94,6 +95,7 @@ event() { printf '{"ph":"%s","pid":%s,"tid":1,"ts":%s,%s},\n' "$@"; }
     echo '{"ph":"M","pid":0,"name":"psring_end","args":{}}]}'
 } >"$dir/trace-ring.json"
 expect 'of all files' report
+expect 'simulations that are wrong are left out' grep -q 'simulate.csv: 2 rows left out' "$folder/output"
 # shellcheck disable=SC2016
 expect 'the page needs nothing else' has 'my %seen; my ($html) = /^(.*?)<script type/s;
     $seen{$1}++ while $html =~ /\bid="([^"]+)/g;
