@@ -1,9 +1,9 @@
 /*
  * libpsring over MPI. Run with nine ranks: worlds of two, three and four at the same time.
  *
- * MPI cannot take back a message. After a time-out it must not use the caller's memory all the
- * same. Then every kind of call meets every other kind. Without the argument `all` each world takes
- * a third of the pairs.
+ * MPI cannot take back a message, but after a time-out it must not use the caller's memory. Then
+ * every kind of call meets every other kind. Without the argument `all` each world takes a third of
+ * the pairs.
  */
 #include "tests/library/psring_unlike.h"
 
@@ -15,7 +15,7 @@
 enum { RANKS = 9, LONG = 250000, BLOCK = 1000, TOKEN = 7 };
 
 static float memory[LONG];
-static MPI_Comm everyone, world_comm; /* of which the second is given to psring */
+static MPI_Comm everyone, world_comm; /* psring gets world_comm */
 static int rank_here, size_here;
 
 static void must(bool holds, const char *what)
@@ -33,7 +33,7 @@ static void fill(float value)
         memory[i] = value;
 }
 
-/* The first block with one number, all else with another. */
+/* Whether the first block has one number, and all other elements have the other. */
 static bool is_filled(float first, float value)
 {
     for (int i = 0; i < LONG; i++) {
@@ -43,7 +43,7 @@ static bool is_filled(float first, float value)
     return true;
 }
 
-/* Rank 1 comes to an operation only after rank 0 has given up, and rank 0 waits until it has. */
+/* Rank 1 starts an operation only after rank 0 has given up. Rank 0 waits until rank 1 is done. */
 static void send_token(void)
 {
     MPI_Send(NULL, 0, MPI_BYTE, !rank_here, TOKEN, everyone);
@@ -54,7 +54,7 @@ static void await_token(void)
     MPI_Recv(NULL, 0, MPI_BYTE, !rank_here, TOKEN, everyone, MPI_STATUS_IGNORE);
 }
 
-/* -------- memory of the caller's -------------------------------------------------------------- */
+/* -------- the caller's memory ----------------------------------------------------------------- */
 
 static enum psring_status reduce(struct psring *world)
 {
@@ -84,20 +84,20 @@ static void come_late(enum psring_status (*run)(struct psring *world), float fir
         await_token();
     enum psring_status status = run(world);
     if (rank_here == 0) {
-        must(status == PSRING_ERROR_TIMEOUT, "a rank that waits in vain");
+        must(status == PSRING_ERROR_TIMEOUT, "rank 0 did not time out");
         fill(1000);
         send_token();
         await_token();
-        must(is_filled(1000, 1000), "the caller's memory has changed after the error");
+        must(is_filled(1000, 1000), "the caller's memory changed after the error");
     } else {
-        must(status != PSRING_OK || is_filled(first, right), "OK with wrong numbers");
+        must(status != PSRING_OK || is_filled(first, right), "PSRING_OK with wrong numbers");
         send_token();
     }
-    status = psring_finalize(&world); /* rank 1 may hear only now that rank 0 has failed */
+    status = psring_finalize(&world); /* rank 1 may get rank 0's failure only now */
     must((status == PSRING_OK || rank_here == 1) && !world, "the end after an error");
 }
 
-/* The same of a world's collective calls. */
+/* The same for a world's collective calls. */
 static void come_late_to_the_world(void)
 {
     const struct world_options options = {.startup_timeout_ms = 60000, .mpi_comm = &world_comm};
@@ -106,11 +106,12 @@ static void come_late_to_the_world(void)
     must(world_open(&world, NULL, NULL, &options) == STATUS_OK, "world_open");
     if (rank_here == 0) {
         world->timeout_ms = 200;
-        must(world_gather(world, NULL, &mine, 1, all) == STATUS_TIMEOUT, "gather in vain");
+        must(world_gather(world, NULL, &mine, 1, all) == STATUS_TIMEOUT,
+             "world_gather did not time out");
         memset(all, 'x', sizeof all);
         send_token();
         await_token();
-        must(all[0] == 'x' && all[1] == 'x', "memory has changed after world_gather");
+        must(all[0] == 'x' && all[1] == 'x', "memory changed after world_gather");
     } else {
         await_token();
         (void)world_gather(world, NULL, &mine, 1, all);
@@ -120,7 +121,7 @@ static void come_late_to_the_world(void)
     world_close(&world);
 }
 
-/* -------- unlike calls ------------------------------------------------------------------------ */
+/* -------- different calls --------------------------------------------------------------------- */
 
 static void meet_unlike(bool all)
 {
@@ -141,7 +142,7 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    must(size == RANKS, "run it with nine ranks");
+    must(size == RANKS, "mpi_library needs nine ranks");
     MPI_Comm_split(MPI_COMM_WORLD, rank < 2 ? 2 : rank < 5 ? 3 : 4, rank, &everyone);
     MPI_Comm_dup(everyone, &world_comm);
     MPI_Comm_rank(everyone, &rank_here);

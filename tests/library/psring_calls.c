@@ -1,4 +1,4 @@
-/* libpsring: every operation, and what it costs. */
+/* libpsring: every operation, and its bytes. */
 #include "tests/lib/psring_ranks.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static const enum psring_type types[] = {PSRING_FLOAT32,  PSRING_FLOAT64, PSRING
 enum { TYPES = sizeof types / sizeof *types };
 static const size_t element_bytes[TYPES] = {4, 8, 2, 2, 4, 8};
 
-/* A whole number of at most 8 bits as an element: all types have it exactly. */
+/* Writes a whole number of at most 8 bits as an element: all types represent it exactly. */
 static void put(void *data, enum psring_type type, size_t i, int value)
 {
     uint16_t code = 0;
@@ -50,7 +50,7 @@ static void put(void *data, enum psring_type type, size_t i, int value)
     }
 }
 
-/* What rank r has as element i: a multiple of the size, so that averages are whole, too. */
+/* Element i of rank r: a multiple of the size, so averages are whole numbers, too. */
 static int value_of(int rank, int size, size_t i)
 {
     return size * ((int)((i * 7 + (size_t)rank * 13) % 5) - 2);
@@ -71,7 +71,7 @@ static int reduced(enum psring_op op, int size, size_t i)
                                   : most;
 }
 
-/* Elements from `first` to before `end` of `data` are what the function says. */
+/* Whether the elements from `first` to `end` - 1 of `data` equal those of the function. */
 static bool equal(const void *data, enum psring_type type, size_t first, size_t end,
                   int (*wanted)(const void *context, size_t i), const void *context)
 {
@@ -202,8 +202,8 @@ Test(psring, over_ring_and_zmq)
     all_operations("ring", "zmq", 3);
 }
 
-/* Hosts with several ranks, played. Chunks of all lengths, none included; in the memory that a host
- * shares, and between hosts. */
+/* Played hosts with several ranks. Chunks of all lengths, also 0, in the memory of a host and
+ * between hosts. */
 Test(psring, over_hierarchical)
 {
     static const struct {
@@ -243,7 +243,7 @@ static void do_mixed(const struct psring_options *options)
     do_all_operations(&own);
 }
 
-/* Some ranks have IPv4 addresses and some IPv6 ones, where the kernel has those. */
+/* Some ranks have IPv4 addresses and others IPv6 addresses, if the kernel has these. */
 Test(psring, addresses_of_both_families)
 {
     for (int zmq = 0; zmq < 2; zmq++) {
@@ -253,7 +253,7 @@ Test(psring, addresses_of_both_families)
     }
 }
 
-/* Longer than the memory that a host shares, and odd. */
+/* A vector longer than the shared memory of a host, of odd length. */
 static void do_long(const struct psring_options *options)
 {
     enum { LONG = 1200001 };
@@ -277,14 +277,14 @@ Test(psring, hierarchical_of_long_vectors)
     run_ranks(&job, 0);
 }
 
-/* Two ranks, by halves (ring/ring.h). */
+/* Two ranks exchange halves (ring/ring.h). */
 Test(psring, long_vectors_of_two_ranks)
 {
     const struct job job = {.options = {.size = 2, .backend = "ring"}, .run = do_long};
     run_ranks(&job, 0);
 }
 
-/* More lengths than are kept ready, over and over. */
+/* More different lengths than the library keeps plans for, repeatedly. */
 static void do_many_lengths(const struct psring_options *options)
 {
     struct psring *world = begin(options);
@@ -306,7 +306,7 @@ Test(psring, many_lengths)
     run_ranks(&job, 0);
 }
 
-/* The minimum of 0 and -0 is either, and the same one on both ranks. */
+/* The minimum of 0 and -0 may be either, but both ranks get the same one. */
 static void do_zeros(const struct psring_options *options)
 {
     struct psring *world = begin(options);
@@ -324,7 +324,7 @@ Test(psring, zeros_of_both_signs)
     run_ranks(&job, 0);
 }
 
-/* As the header says: an average adds first. */
+/* As documented in the header, an average adds first. */
 static void do_sums_that_do_not_fit(const struct psring_options *options)
 {
     struct psring *world = begin(options);
@@ -356,7 +356,7 @@ static void do_handles(const struct psring_options *options)
     for (int h = 0; h < HANDLES; h++)
         MUST(psring_allreduce_start(world, data + h * EACH, EACH, PSRING_FLOAT32, PSRING_MAX,
                                     &handles[h]) == PSRING_OK);
-    /* A blocking one comes after all that were started before it. */
+    /* A blocking operation comes after all operations that were started before it. */
     MUST(psring_allreduce(world, &late, 1, PSRING_FLOAT32, PSRING_MAX) == PSRING_OK);
     MUST(late == (float)(options->size - 1));
     for (int h = HANDLES - 1; h >= 0; h--) { /* in any order */
@@ -365,7 +365,7 @@ static void do_handles(const struct psring_options *options)
         MUST(psring_wait(&handles[h]) == PSRING_OK && !handles[h]);
         MUST(equal(data + h * EACH, PSRING_FLOAT32, 0, EACH, wanted_reduced, &wanted));
     }
-    /* Two that nobody waits for. */
+    /* Two operations for which no call waits. */
     MUST(psring_broadcast_start(world, data, EACH, PSRING_FLOAT32, 0, &handles[0]) == PSRING_OK);
     MUST(psring_all_gather_start(world, data, EACH, PSRING_FLOAT32, &handles[1]) == PSRING_OK);
     MUST(psring_finalize(&world) == PSRING_OK);
@@ -404,7 +404,7 @@ static void do_groups(const struct psring_options *options)
     MUST(psring_free(&none) == PSRING_OK && !none);
     MUST(psring_free(&world) == PSRING_ERROR_USAGE && world);
     MUST(psring_barrier(world) == PSRING_OK);
-    MUST(psring_finalize(&world) == PSRING_OK); /* and what is left of the first group */
+    MUST(psring_finalize(&world) == PSRING_OK); /* also frees the first group */
 }
 
 Test(psring, groups)
@@ -413,7 +413,7 @@ Test(psring, groups)
     run_ranks(&job, 0);
 }
 
-/* Groups of which one has as many ranks on each host, and one has not. */
+/* Hosts have equal numbers of one group's ranks, but not of the other's. */
 Test(psring, groups_on_hosts)
 {
     static const bool dealt_out[] = {false, true};
@@ -432,7 +432,7 @@ static void do_buckets(const struct psring_options *options)
 {
     static const size_t counts[] = {5, 30000, 0, 700, 1, 40000};
     enum { TENSORS = sizeof counts / sizeof *counts, TOTAL = 70706 };
-    /* In another order on each rank. */
+    /* A different order on each rank. */
     static const size_t orders[3][TENSORS] = {
         {5, 4, 3, 2, 1, 0}, {0, 1, 2, 3, 4, 5}, {3, 5, 0, 1, 4, 2}};
     struct psring *world = begin(options);
@@ -525,7 +525,7 @@ Test(psring, buckets_of_several_threads)
 
 /* -------- statistics -------------------------------------------------------------------------- */
 
-static size_t statistics_bytes; /* that each of four ranks sends of 4,000 float64 */
+static size_t statistics_bytes; /* sent by each of four ranks for 4,000 float64 */
 
 static void do_statistics(const struct psring_options *options)
 {
@@ -558,7 +558,7 @@ Test(psring, statistics_are_the_formulas)
     check_statistics("hierarchical", 4, 0);
 }
 
-/* Which all-reduce it was shows in the bytes. */
+/* The bytes show which all-reduce was used. */
 static void do_automatic(const struct psring_options *options)
 {
     struct psring *world = begin(options);
@@ -590,9 +590,9 @@ Test(psring, hosts_with_several_ranks_are_hierarchical)
 
 /* -------- memory that cannot be shared -------------------------------------------------------- */
 
-static bool lacks_memory, dies; /* this process */
+static bool lacks_memory, dies; /* in this process */
 
-/* The library's, too. */
+/* The library calls this function, too. */
 int memfd_create(const char *name, unsigned flags)
 {
     if (dies)
@@ -611,7 +611,7 @@ static void note(void *context, const char *line)
     snprintf(noted, sizeof noted, "%s", line);
 }
 
-/* Rank 2, the first of the second host: all take the ring, and the log says so. */
+/* Rank 2, the second host's first rank, lacks memory. All use the ring, and the log reports it. */
 static void do_without_memory(const struct psring_options *given)
 {
     struct psring_options options = *given;
@@ -622,7 +622,7 @@ static void do_without_memory(const struct psring_options *given)
     MUST(strstr(noted, options.rank / 2 == 1 ? "host1" : "rank 2 on host1"));
 }
 
-/* Asked for by name, it is an error of all. */
+/* If the backend was requested by name, all ranks get an error. */
 static void do_refuse_without_memory(const struct psring_options *options)
 {
     struct psring *world;
@@ -642,7 +642,7 @@ Test(psring, hosts_that_cannot_share_memory)
     run_ranks(&asked, 0);
 }
 
-/* Rank 2 is not heard any more: no reason to take the ring, but an error. */
+/* Rank 2 is gone: this must not select the ring, but is an error. */
 static void do_die_instead(const struct psring_options *options)
 {
     struct psring *world;

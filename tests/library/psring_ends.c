@@ -1,4 +1,4 @@
-/* libpsring: errors, and that nothing is left and nothing printed. */
+/* libpsring: errors. Nothing is left, and nothing is printed. */
 #include "tests/lib/psring_ranks.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@ static union {
 
 /* -------- errors ------------------------------------------------------------------------------ */
 
-/* The status is that, and the text has these words. */
+/* Whether the status is the expected one, and psring_error() contains the words. */
 static bool said(enum psring_status status, enum psring_status expected, const char *words)
 {
     bool right = status == expected && strstr(psring_error(), words);
@@ -107,11 +107,11 @@ Test(psring, twice_initialised, .init = clean_environment)
     cr_assert_eq(psring_init(&world, NULL), PSRING_OK);
     cr_expect(said(psring_init(&second, NULL), PSRING_ERROR_STATE, "has a world already"));
     cr_expect_null(second);
-    cr_expect_eq(psring_barrier(world), PSRING_OK, "the first one is as it was");
+    cr_expect_eq(psring_barrier(world), PSRING_OK, "the first world still works");
     cr_expect_eq(psring_finalize(&world), PSRING_OK);
 }
 
-/* A child of a rank; its parent is in the middle of an operation, with locks held perhaps. */
+/* A child of a rank. Its parent is in the middle of an operation and may hold locks. */
 static void do_fork(const struct psring_options *options)
 {
     struct psring *world = begin(options), *second, *mine = world;
@@ -142,9 +142,9 @@ Test(psring, a_child_gets_an_error)
     run_ranks(&job, 0);
 }
 
-/* Rank 1 dies; all others get an error, by handle and blocking, and can begin anew. So does rank 3,
- * whose neighbours live: none of them ends before it has its error. */
-static _Atomic int *far_one_knows; /* shared by all ranks; NULL: there is no rank 3 */
+/* Rank 1 dies. All others get an error from handles and blocking calls, and can start again. Rank 3
+ * gets it, too, although its neighbours live: no rank ends before rank 3 has its error. */
+static _Atomic int *far_one_knows; /* shared by all ranks; NULL: no rank 3 */
 
 static void do_death(const struct psring_options *options)
 {
@@ -162,7 +162,7 @@ static void do_death(const struct psring_options *options)
     MUST(said(psring_barrier(world), PSRING_ERROR_TRANSPORT, "has closed its connection"));
     if (options->rank == 3)
         *far_one_knows = 1;
-    while (far_one_knows && !*far_one_knows) /* until the alarm */
+    while (far_one_knows && !*far_one_knows) /* the alarm ends the wait */
         usleep(1000);
     MUST(psring_finalize(&world) == PSRING_OK);
     struct psring_options alone = {0};
@@ -180,7 +180,7 @@ Test(psring, a_rank_that_dies_is_an_error_of_the_others, .init = clean_environme
     run_ranks(&job, 1 << 1);
 }
 
-/* The same where ranks wait for each other in memory of their host, too. */
+/* The same on hosts, where ranks also wait for each other in shared memory. */
 static void do_death_among_hosts(const struct psring_options *options)
 {
     struct psring *world = begin(options);
@@ -203,9 +203,9 @@ Test(psring, a_rank_that_dies_among_hosts, .init = clean_environment)
     }
 }
 
-/* Something goes wrong on rank 3 alone, which lives on; rank 2, which then waits for it in memory
- * of their host, gets an error, too. */
-static _Atomic int *with_an_error; /* ranks; shared by all */
+/* An error of rank 3 alone, which lives on. Rank 2, which then waits for rank 3 in shared memory,
+ * gets an error, too. */
+static _Atomic int *with_an_error; /* number of ranks; shared by all */
 
 static void do_fail_beside_another(const struct psring_options *options)
 {
@@ -220,7 +220,7 @@ static void do_fail_beside_another(const struct psring_options *options)
         MUST(said(psring_allreduce(world, memory.bytes, 60000, PSRING_FLOAT64, PSRING_SUM),
                   PSRING_ERROR_PROTOCOL, "rank 3 has failed"));
     ++*with_an_error;
-    while (*with_an_error < options->size) /* until the alarm */
+    while (*with_an_error < options->size) /* the alarm ends the wait */
         usleep(1000);
     MUST(psring_finalize(&world) == PSRING_OK);
 }
@@ -258,7 +258,7 @@ static void end_quietly(int number)
     _exit(0);
 }
 
-/* Rank 1 dies while the others are at the end: an error, and they are rid of it all the same. */
+/* Rank 1 dies while the others end: they get an error, but the world is freed. */
 static void do_death_at_the_end(const struct psring_options *options)
 {
     struct psring *world = begin(options);
@@ -277,14 +277,14 @@ Test(psring, a_rank_that_dies_at_the_end, .init = clean_environment)
     run_ranks(&job, 1 << 1);
 }
 
-/* The ranks leave the last barrier one after the other: rank 0 answers slowly. Then a connection
- * that another rank has closed is no error of one that still waits. */
+/* The ranks leave the last barrier one after the other, because rank 0 answers slowly. A connection
+ * that another rank has closed is then no error for a rank that still waits. */
 static bool answers_slowly;
 
 ssize_t send(int fd, const void *data, size_t bytes, int flags)
 {
     if (answers_slowly)
-        usleep(500000); /* longer than between two looks at the connections */
+        usleep(500000); /* longer than the polling interval of connections */
     return sendto(fd, data, bytes, flags, NULL, 0);
 }
 
@@ -301,7 +301,7 @@ Test(psring, ranks_leave_one_by_one)
     run_ranks(&job, 0);
 }
 
-/* Rank 1 does not come for so long that the other one gives up. */
+/* Rank 1 stays away until rank 0 has given up. */
 static void do_silence(const struct psring_options *options)
 {
     struct psring *world = begin(options);
@@ -321,7 +321,7 @@ Test(psring, a_silent_rank_is_an_error_after_the_timeout)
     run_ranks(&job, 0);
 }
 
-/* -------- failures reach all that wait -------------------------------------------------------- */
+/* -------- failures reach all waiting ranks ---------------------------------------------------- */
 
 static _Atomic int *share_counter(void)
 {
@@ -333,18 +333,18 @@ static _Atomic int *share_counter(void)
 
 static void wait_for_errors(int ranks)
 {
-    while (*with_an_error < ranks) /* until the alarm */
+    while (*with_an_error < ranks) /* the alarm ends the wait */
         usleep(1000);
 }
 
-/* Rank 1 has a child that holds what it inherits, and is killed. */
+/* Rank 1 is killed. Its child still holds the inherited descriptors. */
 static void do_leave_a_child(const struct psring_options *options)
 {
     struct psring *world = begin(options);
     MUST(psring_barrier(world) == PSRING_OK);
     if (options->rank == 1) {
         if (fork() == 0) {
-            alarm(LIMIT_S); /* fork keeps none, and no process waits for this child */
+            alarm(LIMIT_S); /* fork cancels alarms, and no process waits for this child */
             wait_for_errors(1);
             _exit(0);
         }
@@ -374,7 +374,7 @@ static void do_wait_for_others(const struct psring_options *options)
     MUST(said(psring_allreduce(world, memory.bytes, 1000, PSRING_FLOAT64, PSRING_SUM),
               PSRING_ERROR_TRANSPORT, ""));
     ++*with_an_error;
-    wait_for_errors(3); /* no other end is seen than that of rank 2 */
+    wait_for_errors(3); /* so no rank sees any other end than that of rank 2 */
     MUST(psring_finalize(&world) == PSRING_OK);
 }
 
@@ -386,7 +386,7 @@ Test(psring, a_rank_that_dies_and_is_not_awaited)
     run_ranks(&job, 1 << 2);
 }
 
-/* Rank 1 waits for rank 2 in a group of theirs, in vain, while rank 0 waits for both in a split. */
+/* Rank 1 waits in vain for rank 2 in their group, while rank 0 waits for both in a split. */
 static void do_fail_apart(const struct psring_options *given)
 {
     struct psring_options options = *given;
@@ -399,7 +399,7 @@ static void do_fail_apart(const struct psring_options *given)
         wait_for_errors(2);
     if (options.rank == 1)
         MUST(said(psring_barrier(group), PSRING_ERROR_TIMEOUT, "worker 2 (rank 2)"));
-    else if (options.rank == 2) /* what rank 1 has sent for the group may come first */
+    else if (options.rank == 2) /* rank 1's message for the group may come first */
         MUST(psring_split(world, 0, &other) != PSRING_OK);
     else
         MUST(said(psring_split(world, 0, &other), PSRING_ERROR_TRANSPORT,
@@ -420,7 +420,7 @@ Test(psring, a_failure_in_a_group_reaches_the_world)
     }
 }
 
-/* Ranks that do not do the same: an error on both, no hang. */
+/* Ranks whose calls differ in the type: an error on both ranks, no hang. */
 static void do_differ(const struct psring_options *options)
 {
     struct psring *world = begin(options);
@@ -436,8 +436,8 @@ Test(psring, ranks_that_differ_in_the_type)
     run_ranks(&job, 0);
 }
 
-/* Rank 3 leaves out a call in a group. Its message comes, and no call of the last one's peers is
- * for it: the end must find it. */
+/* Rank 3 omits a call in a group. Rank 0's message for it arrives, but no call of rank 3 takes it:
+ * the end must find it. */
 static void do_call_alone(const struct psring_options *options)
 {
     struct psring *world = begin(options), *group;
@@ -456,7 +456,7 @@ Test(psring, a_call_in_a_group_that_one_rank_left_out)
     run_ranks(&job, 0);
 }
 
-/* The same on each of two hosts, so that the messages between them show nothing. */
+/* Ranks differ in the same way on both hosts, so the messages between hosts do not show it. */
 static bool lengths_differ;
 
 static void do_differ_on_each_host(const struct psring_options *options)
@@ -510,7 +510,7 @@ static void do_lives(const struct psring_options *options)
     int descriptors = 0, threads = 0;
     for (int life = 0; life < LIVES; life++) {
         one_life(options);
-        if (life == 1) { /* what the first one has brought along stays */
+        if (life == 1) { /* what the first life has opened may stay open */
             descriptors = entries("/proc/self/fd");
             threads = entries("/proc/self/task");
         }

@@ -1,5 +1,5 @@
-/* libpsring: every kind of call meets every other kind. All ranks get an error that names calls,
- * and no operation returns PSRING_OK with wrong numbers. */
+/* libpsring: every kind of call meets every other kind. All ranks get an error that names the
+ * calls, and no operation returns PSRING_OK with wrong numbers. */
 #include "tests/library/psring_unlike.h"
 #include "tests/lib/psring_ranks.h"
 
@@ -14,7 +14,7 @@ static void do_unlike(const struct psring_options *options)
     }
 }
 
-/* The worlds run at the same time: they mostly wait. */
+/* The worlds run at the same time, because they mostly wait. */
 static void run_worlds(const char *transport, const char *backend)
 {
     pid_t processes[SIZES * PARTS][RANKS_MOST];
@@ -35,7 +35,7 @@ Test(psring, unlike_calls_over_tcp)
     run_worlds("tcp", NULL);
 }
 
-/* All-reduces of ranks on one host have no messages. */
+/* On one host an all-reduce sends no messages. */
 Test(psring, unlike_calls_over_shared_memory)
 {
     run_worlds("tcp", "hierarchical");

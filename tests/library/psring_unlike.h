@@ -1,5 +1,5 @@
-/* For tests of libpsring: kinds of calls, and what happens where two kinds meet. The ranks are
- * processes; a program that includes this says how they come together. */
+/* For tests of libpsring: kinds of calls, and the result if two kinds meet. The ranks are
+ * processes; the program that includes this connects them. */
 #ifndef PSRING_TESTS_LIBRARY_PSRING_UNLIKE_H
 #define PSRING_TESTS_LIBRARY_PSRING_UNLIKE_H
 
@@ -13,7 +13,7 @@
 enum { UNLIKE_COUNT = 1000, UNLIKE_LONG = 100000 };
 
 struct unlike_call {
-    const char *name; /* as psring_error has it */
+    const char *name; /* as psring_error prints it */
     enum psring_status (*run)(struct psring **world, const struct unlike_call *call);
     size_t count;
     enum psring_type type;
@@ -68,7 +68,7 @@ static inline enum psring_status unlike_finalize(struct psring **world,
     return psring_finalize(world);
 }
 
-/* The last one sends nothing, so the next call of its rank comes one too early. */
+/* The last kind sends nothing, so its rank makes the next call too early. */
 static const struct unlike_call unlike_calls[] = {
     {"psring_allreduce (1000 float32, sum)", unlike_allreduce, UNLIKE_COUNT, 0, 0, 0},
     {"psring_allreduce (1000 float32, maximum)", unlike_allreduce, UNLIKE_COUNT, 0, PSRING_MAX, 0},
@@ -87,7 +87,7 @@ static const struct unlike_call unlike_calls[] = {
 };
 enum { UNLIKE_CALLS = sizeof unlike_calls / sizeof *unlike_calls };
 
-/* Every kind against every other. */
+/* The number of pairs of different kinds. */
 static inline int unlike_pairs(void)
 {
     return UNLIKE_CALLS * (UNLIKE_CALLS - 1) / 2;
@@ -102,7 +102,7 @@ static inline _Noreturn void unlike_failed(const char *what, int rank, int size,
     exit(1);
 }
 
-/* One rank makes another call than all others, after one that is alike. Ends the world. */
+/* After an equal call, one rank makes a different call than all others. Ends the world. */
 static inline void unlike_meet(struct psring *world, int pair)
 {
     int rank = psring_rank(world), size = psring_size(world), first = 0, second, left = pair;
@@ -113,7 +113,7 @@ static inline void unlike_meet(struct psring *world, int pair)
     const struct unlike_call *of_others = &unlike_calls[pair % 2 ? second : first];
     bool one = rank == pair % size;
     const struct unlike_call *mine = one ? of_one : of_others, *others = one ? of_others : of_one;
-    enum psring_status status = psring_barrier(world); /* others may be further, and have failed */
+    enum psring_status status = psring_barrier(world); /* others may be ahead and have failed */
     if (status == PSRING_OK)
         status = mine->run(&world, mine);
     for (int more = 0; status == PSRING_OK && world && more < 4; more++) {
@@ -122,13 +122,13 @@ static inline void unlike_meet(struct psring *world, int pair)
         if (status == PSRING_OK && value != (float)(size * (size - 1) / 2 + more * size))
             unlike_failed("a wrong sum", rank, size, mine, others);
     }
-    if (status == PSRING_OK && world) /* a message that no call wants shows at the end */
+    if (status == PSRING_OK && world) /* the end finds a message that no call takes */
         status = psring_finalize(&world);
     if (status != PSRING_ERROR_PROTOCOL)
         unlike_failed(psring_status_name(status), rank, size, mine, others);
     const char *calls = strstr(psring_error(), " is in psring_");
     if (!calls || !strstr(calls, " in psring_"))
-        unlike_failed("the text does not name two calls", rank, size, mine, others);
+        unlike_failed("psring_error() does not name two calls", rank, size, mine, others);
     if (world && psring_finalize(&world) != PSRING_OK)
         unlike_failed("the end", rank, size, mine, others);
 }

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# test_install.sh SOURCE PLAIN BUILD [CMAKE-OPTION...]: libpsring as others have it: without MPI from the build folder
-# PLAIN, and built by itself with MPI (in the folder BUILD, which is kept), installed, and used by a C and a C++ program
-# that see nothing but what was installed.
+# test_install.sh SOURCE PLAIN BUILD [CMAKE-OPTION...]: installs and uses libpsring: without MPI from the build folder
+# PLAIN, and built with MPI in the folder BUILD, which is kept. A C and a C++ program use only what was installed.
 set -euo pipefail
 source=$1 plain=$2 build=$3
 shift 3
@@ -18,7 +17,7 @@ fail()
     exit 1
 }
 
-# quietly WHAT COMMAND...: what it prints is shown only if it fails.
+# quietly WHAT COMMAND...: run the command; its output is shown only if it fails.
 quietly()
 {
     local what=$1
@@ -26,7 +25,7 @@ quietly()
     "$@" >"$folder/log" 2>&1 || fail "$what failed"
 }
 
-# by_rendezvous PROGRAM W: on W ranks, each a process of its own, told as torchrun tells it.
+# by_rendezvous PROGRAM W: run it on W ranks, each a process, with torchrun's environment variables.
 by_rendezvous()
 {
     local rank pids=() port
@@ -47,7 +46,7 @@ expected()
     awk -v size="$1" 'BEGIN { printf "%.3f", 7 + (size - 1) / 2 }'
 }
 
-# install_library NAME BUILD: installs that build's in $folder/NAME, sets $prefix and $library.
+# install_library NAME BUILD: install that build in $folder/NAME; sets $prefix and $library.
 install_library()
 {
     local name=$1 found
@@ -57,19 +56,19 @@ install_library()
     found=$(cd "$prefix" && find . -name '*.h')
     [[ $found == ./include/psring.h ]] || fail "headers: $found"
     [[ $(find "$prefix" -type f | wc -l) == 6 ]] || fail "files: $(find "$prefix" -type f)"
-    ! nm -D --defined-only "$library" | grep -v ' psring_[a-z_]*$' || fail "it shows more than psring_*"
+    ! nm -D --defined-only "$library" | grep -v ' psring_[a-z_]*$' || fail "the library exports more than psring_*"
     [[ $(grep -o '\bpsring_[a-z_]*(' "$prefix/include/psring.h" | sort -u | tr -d '(') == \
-        $(nm -D --defined-only "$library" | awk '{ print $3 }' | sort -u) ]] || fail "it does not show what the header has"
-    readelf -d "$library" | grep -q 'SONAME.*libpsring\.so\.0\.1\]' || fail "the name to link with"
+        $(nm -D --defined-only "$library" | awk '{ print $3 }' | sort -u) ]] || fail "the library's exports differ from the header"
+    readelf -d "$library" | grep -q 'SONAME.*libpsring\.so\.0\.1\]' || fail "the SONAME is not libpsring.so.0.1"
 }
 
-# needed: the libraries that it names itself, not what those need.
+# needed: print the libraries that it names itself, not those that these need.
 needed()
 {
     readelf -d "$library" | grep NEEDED
 }
 
-# build_examples: in $folder/NAME-examples, by CMake's package; and minimal.c by pkg-config.
+# build_examples: build with CMake's package in $folder/NAME-examples, and minimal.c with pkg-config.
 build_examples()
 {
     local pc
@@ -84,18 +83,18 @@ build_examples()
         $(PKG_CONFIG_PATH=$pc pkg-config --cflags --libs psring) -Wl,-rpath,"$(dirname "$library")"
 }
 
-(($(wc -l <"$source/experiments/minimal.c") <= 45)) || fail "minimal.c is not minimal"
+(($(wc -l <"$source/experiments/minimal.c") <= 45)) || fail "minimal.c has more than 45 lines"
 
 install_library plain "$plain"
-! needed | grep -vE 'libzmq\.|libc\.|libm\.|libpthread\.|ld-linux|san\.' || fail "it needs what it should not"
+! needed | grep -vE 'libzmq\.|libc\.|libm\.|libpthread\.|ld-linux|san\.' || fail "the library needs an unexpected library"
 build_examples "$@"
 for program in minimal minimal_cpp by_pkg_config; do
     by_rendezvous "$examples/$program" 3
     [[ $("$examples/$program") == "1 ranks: w[7] = 7.000, expected 7.000" ]] || fail "$program alone"
 done
-! OMPI_COMM_WORLD_RANK=0 "$examples/minimal" >"$folder/log" 2>&1 || fail "a launcher of MPI went unnoticed"
+! OMPI_COMM_WORLD_RANK=0 "$examples/minimal" >"$folder/log" 2>&1 || fail "an MPI launcher was not noticed"
 grep -q '^minimal: an MPI launcher has started this process, and this libpsring was built without MPI' "$folder/log" ||
-    fail "what it says of a launcher"
+    fail "the error does not name the launcher"
 lacking=()
 command -v valgrind >/dev/null || lacking+=(valgrind)
 command -v abidiff >/dev/null || lacking+=(abidiff)
@@ -112,17 +111,17 @@ cp "$library" "$folder/libpsring.plain.so"
 quietly "configuring" cmake -S "$source" -B "$build" -DPSRING_PROGRAM=OFF -DPSRING_LIBRARY_MPI=ON "$@"
 quietly "building" cmake --build "$build"
 install_library mpi "$build"
-needed | grep -q libmpi || fail "it has no MPI"
+needed | grep -q libmpi || fail "the library is not linked with MPI"
 build_examples "$@" -DWITH_MPI=ON
 by_rendezvous "$examples/minimal" 2
 for program in minimal minimal_cpp; do
     quietly "$program by mpirun" "$lib/mpirun.sh" 3 "$examples/$program"
     grep -qxF "3 ranks: w[7] = 8.000, expected 8.000" "$folder/log" || fail "$program by mpirun: the result"
 done
-quietly "an MPI of the library's" "$lib/mpirun.sh" 2 "$examples/own_mpi" without
+quietly "MPI started by the library" "$lib/mpirun.sh" 2 "$examples/own_mpi" without
 grep -qF "MPI has been finalised, and cannot be started again in this process" "$folder/log" || fail "a second init"
 if [[ ${lacking[*]} != *abidiff* ]]; then
-    # With what debugging information says of types, if there is any: only of those in the installed header.
+    # Without private types: if there is debugging information, only types of the installed header are compared.
     headers=$prefix/include
     quietly "abidiff of two builds" abidiff --drop-private-types --headers-dir1 "$headers" --headers-dir2 "$headers" \
         "$folder/libpsring.plain.so" "$library"
@@ -130,10 +129,10 @@ fi
 for level in '' funneled; do
     # shellcheck disable=SC2086  # none, or a word
     quietly "own_mpi $level" "$lib/mpirun.sh" 3 "$examples/own_mpi" $level
-    grep -qxF "3 ranks, and MPI goes on" "$folder/log" || fail "own_mpi: the result"
+    grep -qxF "3 ranks, and MPI still works" "$folder/log" || fail "own_mpi: the result"
 done
 if ((${#lacking[@]} > 0)); then
-    echo "install: skipped: no ${lacking[*]} here (experiments/setup.sh --ci installs it); all else has passed"
+    echo "install: skipped: no ${lacking[*]} here (experiments/setup.sh --ci installs it); all other checks passed"
     exit 77
 fi
 echo "install: built, installed and used, with MPI and without"

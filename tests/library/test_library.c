@@ -1,5 +1,5 @@
-/* MPI_Allreduce counts in int, and is silent until it is done: what is longer goes in parts. MPI
- * itself is played here. */
+/* MPI_Allreduce counts in int and reports nothing until it is done, so a longer vector is divided
+ * into parts. MPI itself is played here. */
 #include "ring/baselines/baselines.h"
 
 #include <criterion/criterion.h>
@@ -35,14 +35,14 @@ Test(library, a_long_vector_goes_in_parts)
     struct comm_layout layout = {.counts = layout_counts, .buckets = 3, .scale = 1};
     struct backend_env site = {.layout = &layout};
     void *self = NULL;
-    /* Of a part every rank sends less than twice the bytes: at 200 Mbit/s in less than the default
-     * time-out of 30 s. */
+    /* For a part every rank sends less than twice its bytes. At 200 Mbit/s this takes less than the
+     * default time-out of 30 s. */
     cr_assert_leq(2 * (size_t)LIBRARY_PART_COUNT * sizeof(float) / (200 * 1000 * 1000 / 8), 30);
     cr_assert_eq(backend_mpi.open(&self, &site), STATUS_OK);
     cr_assert_eq(backend_mpi.allreduce(self, 0, vector), STATUS_OK);
     cr_assert(calls == 1 && counts[0] == 5);
     cr_assert_eq(backend_mpi.allreduce(self, 1, vector), STATUS_OK);
-    cr_assert_eq(calls, 4); /* 2.5 times the most of one */
+    cr_assert_eq(calls, 4); /* a vector of 2.5 parts */
     size_t done = 0;
     for (size_t i = 1; i < calls; i++) {
         cr_assert_eq((uintptr_t)at[i], (uintptr_t)vector + done * sizeof(float));

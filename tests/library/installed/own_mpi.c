@@ -1,4 +1,4 @@
-/* A program with an MPI of its own lends communicators to libpsring, one after the other. */
+/* A program that has started MPI itself lends communicators to libpsring, one after the other. */
 #include <mpi.h>
 #include <psring.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static void sum_in(MPI_Comm comm, const char *transport)
     must(psring_finalize(&world) == PSRING_OK, "finalize");
 }
 
-/* MPI is the library's, which can start it once. */
+/* The library starts MPI itself, which is possible only once. */
 static int without_own(void)
 {
     struct psring *world;
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     MPI_Comm_free(&half);
     MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)
-        printf("%d ranks, and MPI goes on\n", sum);
+        printf("%d ranks, and MPI still works\n", sum);
     MPI_Finalize();
     return sum == size ? EXIT_SUCCESS : EXIT_FAILURE;
 }
