@@ -1,6 +1,6 @@
 /*
- * Memory and streams of the CUDA device: copies of every size and on streams of their own, and an
- * allocation that is refused. Ends with 77 where there is no GPU.
+ * Memory and streams of the CUDA device: copies of every size, copies on separate streams, and a
+ * refused allocation. Ends with 77 if there is no GPU.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static float *on_host(size_t count)
     return memory;
 }
 
-/* An upload's source is the caller's again when the call returns, whatever its size. */
+/* When an upload returns, its source is the caller's again, for any size. */
 static void check_uploads(void)
 {
     static const size_t counts[] = {1, 16 * 1024, 16 * 1024 + 1, 1200000};
@@ -79,7 +79,7 @@ static void check_streams(void)
     device_event_record(cuda, copied, stream);
     expect(device_event_wait(cuda, copied) == STATUS_OK, "event_wait");
     for (size_t i = 0; i < COUNT; i++)
-        expect(((float *)pinned)[i] == 3.0f, "a copy on a stream of its own");
+        expect(((float *)pinned)[i] == 3.0f, "a copy on a separate stream");
     device_host_free(cuda, pinned);
     device_event_free(cuda, &computed);
     device_event_free(cuda, &copied);
@@ -92,7 +92,7 @@ static void check_refusal(void)
     void *refused;
     expect(device_alloc(cuda, "far too much", SIZE_MAX / 2 + SIZE_MAX / 4, &refused) ==
                STATUS_NO_MEMORY,
-           "an allocation that cannot be");
+           "an allocation that must be refused");
     expect(device_sync(cuda) == STATUS_OK, "a refused allocation is no failure of the device");
 }
 

@@ -1,7 +1,8 @@
 /*
- * Every operation of the CUDA device against the CPU's and against plain double precision: relative
- * error (by the largest element) below 1e-5, and the same bits where nothing is summed.
- * Convolutions also by cuDNN where it is, below 1e-4. Ends with 77 where there is no GPU.
+ * Every operation of the CUDA device, compared with the CPU's and with plain double precision. The
+ * relative error (by the largest element) must be below 1e-5; operations without sums must give the
+ * same bits. Convolutions are also tested with cuDNN, if it is available, below 1e-4. Ends with 77
+ * if there is no GPU.
  */
 #include <stdio.h>
 #include <string.h>
@@ -62,14 +63,14 @@ static void array_free(struct array *a)
     device_free(cuda, a->dev);
 }
 
-/* What the GPU has, in `host`. */
+/* Downloads the GPU's numbers to `host`. */
 static void fetch(struct array *a)
 {
     expect(device_download(cuda, a->host, a->dev, a->count * sizeof(float)) == STATUS_OK,
            "download");
 }
 
-/* What the CPU computed in `host` is compared with what the GPU has, to the bit. */
+/* Compares the CPU's result in `host` with the GPU's, bit by bit. */
 static void expect_same(const char *what, const struct array *a)
 {
     float *found = malloc(a->count * sizeof *found);
@@ -83,7 +84,7 @@ static void expect_same(const char *what, const struct array *a)
 
 static double conv_tolerance;
 
-/* dw and dbias once more, of a first layer: nobody wants the gradient by its images. */
+/* dw and dbias again, as in a first layer: the gradient by the images is not needed. */
 static void check_first_conv(const struct conv2d *c, size_t batch, const char *what,
                              const struct array *x, const struct array *w, const struct array *bias,
                              const struct array *y, uint8_t *index, const struct backward *backward,
@@ -104,13 +105,13 @@ static void check_first_conv(const struct conv2d *c, size_t batch, const char *w
     }
 }
 
-/* With cuDNN prepared for some more images: then it takes what it has chosen for those. */
+/* cuDNN is prepared for some more images, and then uses the choice for those. */
 static void check_conv(const struct conv2d *shape, size_t batch, bool cudnn, bool may_refuse)
 {
     struct conv2d prepared = *shape, *c = &prepared;
     enum status status = cuda->ops->conv2d_prepare(cuda, c, cudnn ? batch + 2 : batch);
     if (status == STATUS_UNSUPPORTED && may_refuse) {
-        printf("conv %zux%zux%zu k%zu p%zu f%zu: cuDNN does not do it\n", c->height, c->width,
+        printf("conv %zux%zux%zu k%zu p%zu f%zu: cuDNN refuses it\n", c->height, c->width,
                c->channels, c->kernel, c->padding, c->filters);
         device_free(cuda, c->kept);
         return;
@@ -165,7 +166,7 @@ static void check_conv(const struct conv2d *shape, size_t batch, bool cudnn, boo
         expect_close(name, all[i]->count, all[i]->wide, all[i]->host, conv_tolerance);
     }
     *strrchr(name, ':') = '\0';
-    device_upload(cuda, dy.dev, dy.host, dy.count * sizeof(float)); /* the pass may destroy it */
+    device_upload(cuda, dy.dev, dy.host, dy.count * sizeof(float)); /* the pass may overwrite it */
     check_first_conv(c, batch, name, &x, &w, &bias, &y, index, &backward, &dw, &dbias);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         array_free(all[i]);
@@ -198,7 +199,7 @@ static void check_convs(bool cudnn)
           {{7, 9, 1, 4, 5, 0, true, true, NULL}, 3},
           {{7, 9, 1, 5, 2, 0, true, false, NULL}, 3},
           {{28, 28, 32, 1, 5, 2, true, false, NULL}, 220}, /* several blocks of images */
-          {{28, 28, 32, 1, 1, 0, true, true, NULL}, 350},  /* with cuDNN, too */
+          {{28, 28, 32, 1, 1, 0, true, true, NULL}, 350},  /* several blocks with cuDNN, too */
       };
     conv_tolerance = cudnn ? 1e-4 : 1e-5;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
@@ -270,7 +271,7 @@ static void check_elementwise(void)
     cuda->ops->relu_backward(cuda, COUNT, y.dev, gradients.dev, x.dev);
     expect_same("relu, backward", &x);
     cpu->ops->dropout(cpu, &dropout, COUNT, gradients.host, x.host);
-    dropout.step_at = step_at; /* of the GPU's memory */
+    dropout.step_at = step_at; /* in the GPU's memory */
     cuda->ops->dropout(cuda, &dropout, COUNT, gradients.dev, x.dev);
     expect_same("dropout", &x);
     cpu->ops->fill(cpu, y.host, 2.5f, COUNT - 1);
@@ -285,7 +286,7 @@ static void check_elementwise(void)
         array_free(all[i]);
 }
 
-/* A step of each, with weight decay, from a state of positive numbers. */
+/* One step of each optimizer, with weight decay, from a state of positive numbers. */
 static void check_optimizers(void)
 {
     enum { COUNT = 3 * 16384 + 77 };
@@ -345,7 +346,7 @@ static void check_optimizers(void)
         array_free(all[i]);
 }
 
-/* Norms are summed in another order than on the CPU. */
+/* The order of the sums in the norms differs from the CPU's. */
 static void check_lars(size_t count)
 {
     struct array x = array_new(1, count, 1), gradients = array_new(3, count, 0.01);
@@ -379,7 +380,7 @@ static void check_lars(size_t count)
 
 static void check_pool(void)
 {
-    const struct pool2d pool = {9, 7, 5}; /* odd: the last row and column belong to nothing */
+    const struct pool2d pool = {9, 7, 5}; /* odd: no window has the last row and column */
     enum { BATCH = 6 };
     size_t outs = BATCH * 4 * 3 * 5;
     struct array x = array_new(1, BATCH * 9 * 7 * 5, 1), y = array_new(2, outs, 1);
@@ -466,7 +467,7 @@ static uint8_t input_byte(size_t input, int round, size_t at)
     return round < 0 ? 0 : (uint8_t)(input * 101 + (size_t)round * 53 + at * 7 + 1);
 }
 
-/* What device memory has of an input: what `round` has set, -1: zeros. */
+/* Checks the device memory of an input: the bytes of `round`, or zeros if it is -1. */
 static void expect_input(size_t input, const void *memory, size_t bytes, int round)
 {
     uint8_t *found = malloc(bytes);
@@ -477,8 +478,8 @@ static void expect_input(size_t input, const void *memory, size_t bytes, int rou
     expect(same, "inputs");
 }
 
-/* Of several blocks: two that share one, one that is larger than a block, one behind it. Then the
- * first and the last are set anew, and the others keep what they have. */
+/* Inputs in several blocks: two share a block, one is larger than a block, and one comes after it.
+ * Then the first and the last get new values, and the others keep theirs. */
 static void check_inputs(void)
 {
     enum { INPUTS = 4, ROUNDS = 2 };
@@ -500,7 +501,7 @@ static void check_inputs(void)
                 device_input_set(cuda, memory[n], values, bytes[n]);
             free(values);
         }
-        expect_input(0, memory[0], bytes[0], round - 1); /* it has not been sent */
+        expect_input(0, memory[0], bytes[0], round - 1); /* the new value has not been sent yet */
         device_inputs_send(cuda);
         for (size_t n = 0; n < INPUTS; n++)
             expect_input(n, memory[n], bytes[n], n == 0 || n == INPUTS - 1 ? round : 0);

@@ -1,5 +1,5 @@
-/* Convolution, fused and plain, and pooling, against the double-precision reference; the gradients
- * also against central differences of it. All elements of everything are compared. */
+/* Convolution, fused and plain, and pooling, compared with the double-precision reference.
+ * Gradients are also compared with its central differences. All elements are compared. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static float *new_floats(size_t count)
     return values;
 }
 
-/* The same numbers as float and as double. */
+/* Fills an array with the same numbers as float and as double. */
 static void fill(uint64_t stream, size_t count, double scale, double *wide, float *narrow)
 {
     for (size_t i = 0; i < count; i++) {
@@ -63,7 +63,7 @@ static void arrays_free(struct arrays *a)
         free(all[i]);
 }
 
-/* y64, and if `from` is not NULL, for each element which window output it is. */
+/* Computes y64. If `from` is not NULL, it gets the window output of each element. */
 static void reference_forward(const struct conv2d *c, size_t batch, struct arrays *a,
                               double *window, size_t *from)
 {
@@ -95,7 +95,7 @@ static void reference_backward(const struct conv2d *c, size_t batch, struct arra
     free(from);
 }
 
-/* What the gradients are gradients of: the sum of r y. */
+/* The function whose gradients are tested: the sum of r y. */
 static double objective(const struct conv2d *c, size_t batch, struct arrays *a, double *window)
 {
     double sum = 0;

@@ -1,6 +1,6 @@
-/* Everything of the device but convolution and pooling: opening, memory, dense, relu, dropout,
- * loss, optimizers; each against the double-precision reference, all elements, sizes that divide by
- * nothing. */
+/* All of the device except convolution and pooling: opening, memory, dense, relu, dropout, loss,
+ * optimizers. Each is compared with the double-precision reference. All elements are compared, and
+ * the sizes are not divisible by block sizes. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -100,7 +100,7 @@ Test(device, a_team_does_every_item_once)
     team_free(&team);
 }
 
-/* Whether CUDA was not built or there is no GPU: one line that says what to do. */
+/* Without CUDA in the build, or without a GPU: one line that contains a remedy. */
 Test(device, cuda_is_refused_where_it_is_not)
 {
     struct device *device;
@@ -120,7 +120,7 @@ static enum status add_one(void *context)
     return STATUS_OK;
 }
 
-/* The CPU has nothing to wait for: what streams and events stand for has been done on return. */
+/* The CPU never waits: the work of streams and events is done when the call returns. */
 Test(device, streams_of_the_cpu)
 {
     struct device *device = open_cpu(1);
@@ -297,8 +297,8 @@ Test(dropout, every_element_is_what_the_counter_says)
     }
 }
 
-/* Kept elements of each stream, and how often two streams agree, within five standard deviations.
- */
+/* The number of kept elements in each stream, and the number of agreements of two streams. Both are
+ * within five standard deviations. */
 Test(dropout, rate_and_independence)
 {
     enum { COUNT = 1 << 20 };
@@ -326,7 +326,7 @@ Test(dropout, rate_and_independence)
                   kept);
         if (s > 0)
             cr_assert(fabs(both - COUNT * p * p) < 5 * sqrt(COUNT * p * p * (1 - p * p)),
-                      "stream %zu agrees with the first on %g", s, both);
+                      "stream %zu agrees with the first in %g", s, both);
     }
     free(ones);
     free(base);

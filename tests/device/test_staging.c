@@ -1,6 +1,6 @@
-/* Buckets on their way between a device's memory and the host's: on a stand-in for a GPU, whose
- * memory the host cannot read (every value lies there with its sign turned) and whose streams do
- * nothing until somebody waits, in no other order than events ask for. */
+/* Buckets between the memory of a device and the host's, on a stand-in for a GPU. The host cannot
+ * read the device's memory: every value there has the opposite sign. The streams do nothing until
+ * the host waits, and then keep only the order that events require. */
 #include "common/comm/comm_impl.h"
 
 #include <criterion/criterion.h>
@@ -17,7 +17,7 @@ struct work {
     const float *from;
     size_t count;
     struct device_event *event;
-    int version; /* of the event: which of its records is meant */
+    int version; /* the number of the event's record */
 };
 
 struct device_stream {
@@ -59,7 +59,7 @@ static void do_work(const struct work *work)
         work->event->reached = work->version;
     for (size_t i = 0; i < work->count; i++) {
         if (work->kind == ADD_ONE)
-            work->to[i] -= 1; /* the sign is turned */
+            work->to[i] -= 1; /* minus, because the sign is reversed */
         else if (work->kind == HALVE)
             work->to[i] *= 0.5f;
         else
@@ -67,8 +67,8 @@ static void do_work(const struct work *work)
     }
 }
 
-/* One stream goes as far as it can before another: what holds whichever it is holds because of
- * events. */
+/* Does as much as possible on one stream before the next. Results that are right in both orders are
+ * right because of events. */
 static void run_all(struct fake *fake)
 {
     bool moved = true;
@@ -131,7 +131,7 @@ static void stream_wait(struct device *device, struct device_stream *stream,
 static enum status event_wait(struct device *device, struct device_event *event)
 {
     run_all(fake_of(device));
-    cr_assert_eq(event->reached, event->recorded, "waits for what will never be");
+    cr_assert_eq(event->reached, event->recorded, "waits for an event that never comes");
     return STATUS_OK;
 }
 
@@ -149,7 +149,7 @@ static void host_free(struct device *device, void *memory)
         const struct device_stream *stream = &fake->streams[s];
         for (size_t w = stream->done; w < stream->given; w++)
             cr_assert(stream->work[w].to != memory && stream->work[w].from != memory,
-                      "freed while a copy may still use it");
+                      "freed while a copy may still use the memory");
     }
     free(memory);
 }
@@ -161,7 +161,7 @@ static void transfer(struct device *device, struct device_stream *stream, void *
          (struct work){.kind = COPY, .to = to, .from = from, .count = bytes / sizeof(float)});
 }
 
-/* As a GPU's: waits for the compute stream, and for others only where that one waits for them. */
+/* Like a GPU's: waits for the compute stream, and for other streams only if it waits for them. */
 static enum status sync_compute(struct device *device)
 {
     struct fake *fake = fake_of(device);
@@ -171,7 +171,8 @@ static enum status sync_compute(struct device *device)
         bool blocked = work->kind == WAIT && work->event->reached < work->version;
         if (blocked) {
             run_all(fake);
-            cr_assert_geq(work->event->reached, work->version, "waits for what will never be");
+            cr_assert_geq(work->event->reached, work->version,
+                          "waits for an event that never comes");
             continue;
         }
         do_work(work);
@@ -203,7 +204,7 @@ static void scale(struct device *device, float *values, float factor, size_t cou
 static const struct device_ops fake_ops = {
     .name = "fake", .streams = &fake_streams, .sync = sync_compute, .scale = scale};
 
-/* The device's own operation: adds one to every value, when its turn comes. */
+/* An operation of the device: adds one to every value, in the order of the compute stream. */
 static void add_one(struct device *device, float *data, size_t count)
 {
     give(device, NULL, (struct work){.kind = ADD_ONE, .to = data, .count = count});
@@ -243,7 +244,7 @@ static void run_steps(bool compute_first)
         staging_up(staging, 0);
         staging_up(staging, 1);
     }
-    add_one(&fake->device, data, FIRST + SECOND); /* sees what came up */
+    add_one(&fake->device, data, FIRST + SECOND); /* must see the uploaded values */
     cr_assert_eq(fake->device.ops->sync(&fake->device), STATUS_OK);
     for (size_t i = 0; i < FIRST + SECOND; i++)
         cr_assert_eq(data[i], -(expected[i] + 1), "element %zu: %g", i, (double)data[i]);
@@ -275,11 +276,11 @@ Test(staging, in_place_data_is_computed_before_and_scaled_after)
         for (size_t i = 0; i < COUNT; i++) {
             cr_assert_eq(data[i], -(float)(i + 1 + step), "step %d, element %zu: %g", step, i,
                          (double)data[i]);
-            data[i] *= 2; /* the averaging, by who can read device memory */
+            data[i] *= 2; /* the averaging, which reads device memory */
         }
         staging_up(staging, 0);
     }
-    add_one(&fake->device, data, COUNT); /* sees what was scaled */
+    add_one(&fake->device, data, COUNT); /* must see the scaled values */
     cr_assert_eq(device_sync(&fake->device), STATUS_OK);
     for (size_t i = 0; i < COUNT; i++)
         cr_assert_eq(data[i], -(float)(i + 3), "element %zu: %g", i, (double)data[i]);
@@ -288,7 +289,7 @@ Test(staging, in_place_data_is_computed_before_and_scaled_after)
     free(fake);
 }
 
-/* After an error: a bucket has gone down, and nobody waits for it any more. */
+/* After an error, a bucket has gone down for which no call waits any more. */
 Test(staging, copies_under_way_end_before_their_memory)
 {
     static const size_t counts[] = {4};
@@ -298,6 +299,6 @@ Test(staging, copies_under_way_end_before_their_memory)
     fake->device.ops = &fake_ops;
     cr_assert_eq(staging_new(&staging, &fake->device, counts, 1), STATUS_OK);
     staging_down(staging, 0, data);
-    staging_free(&staging); /* host_free looks */
+    staging_free(&staging); /* host_free checks this */
     free(fake);
 }
