@@ -1,7 +1,7 @@
 /*
- * Training on the CUDA device against the CPU's: one step's parameters within 1e-4, the loss over
- * 200 steps within 1%; recorded steps (CUDA graphs) against steps asked for one by one, to the bit.
- * Ends with 77 where there is no GPU.
+ * Training on the CUDA device, compared with the CPU: the parameters after one step within 1e-4,
+ * the loss over 200 steps within 1%. Recorded steps (CUDA graphs) give the same bits as single
+ * launches. Ends with 77 if there is no GPU.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 enum { PIXELS = 784, BATCH = 32, IMAGES = 640, WINDOW = 20 };
 
-/* Images of ten kinds that can be learned: a bright bar whose place is the label, and noise. */
+/* Images of ten kinds that a net can learn: a bright bar, whose place is the label, and noise. */
 static float pixels[IMAGES * PIXELS];
 static uint8_t labels[IMAGES];
 
@@ -33,7 +33,7 @@ static void make_images(void)
 
 static enum device_conv conv = DEVICE_CONV_OWN;
 
-/* A net on a device, with what a step needs. */
+/* A net on a device, with the memory and the optimizer for a step. */
 struct trainee {
     struct device *device;
     struct net *net;
@@ -85,7 +85,7 @@ out:
     return status;
 }
 
-/* The mean loss of the step. */
+/* Trains one step and returns its mean loss. */
 static double train_step(struct trainee *t)
 {
     size_t first = t->step * BATCH % IMAGES;
@@ -113,7 +113,7 @@ static float *download(struct trainee *t, const float *from)
     return host;
 }
 
-/* By the largest element of b. */
+/* The largest difference, relative to the largest element of b. */
 static double difference(const float *a, const float *b, size_t count)
 {
     double worst = 0, largest = 1e-30;
@@ -150,7 +150,7 @@ static void check_one_step(const char *model, enum optimizer_kind optimizer)
     close_trainee(&cuda);
 }
 
-/* Means over windows of steps: single steps part sooner, as rounding grows. */
+/* Compares means over windows of steps: single steps differ sooner, as rounding errors grow. */
 static void check_curve(const char *model, int steps)
 {
     struct trainee cpu, cuda;
@@ -162,7 +162,7 @@ static void check_curve(const char *model, int steps)
         cuda_sum += train_step(&cuda);
         if (i % WINDOW)
             continue;
-        /* Where both have learned all, the rest is no curve. */
+        /* When both have learned the images, tiny losses are not compared relatively. */
         worst = fmax(worst, fabs(cpu_sum - cuda_sum) / fmax(cpu_sum, 0.1 * WINDOW));
         first = i == WINDOW ? cpu_sum / WINDOW : first;
         last = cpu_sum / WINDOW;
@@ -182,7 +182,7 @@ static void check_graph(const char *model, enum optimizer_kind optimizer)
     open_trainee(&plain, DEVICE_CUDA, DEVICE_GRAPH_OFF, model, optimizer);
     open_trainee(&graph, DEVICE_CUDA, DEVICE_GRAPH_ON, model, optimizer);
     bool same = true;
-    for (int i = 0; i < 4; i++) /* the third one is the first that repeats what was recorded */
+    for (int i = 0; i < 4; i++) /* the third step is the first that replays the recording */
         same = train_step(&plain) == train_step(&graph) && same;
     size_t count = net_parameter_count(plain.net);
     float *a = download(&plain, net_parameters(plain.net));
@@ -190,7 +190,7 @@ static void check_graph(const char *model, enum optimizer_kind optimizer)
     same = same && memcmp(a, b, count * sizeof *a) == 0;
     printf("%s, %s: recorded steps: %s\n", model, optimizer_kind_names[optimizer],
            same ? "same bits" : "other bits");
-    expect(same, "recorded steps do what steps do");
+    expect(same, "recorded steps give the same bits");
     free(a);
     free(b);
     close_trainee(&plain);

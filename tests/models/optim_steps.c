@@ -1,4 +1,4 @@
-/* Steps of optimizers for test_pytorch.sh to do again: a line each, its name and the parameters. */
+/* Prints steps of optimizers for test_pytorch.sh: on each line a name and the parameters. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Learning rates at the steps that can be worked out by hand. */
+/* Learning rates at steps that can be calculated by hand. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -51,7 +51,7 @@ Test(lr, parts_left_out)
     check(&no_decay, 5000, 1.0);
 }
 
-/* From eta to k eta (here 8), every iteration a little (Goyal et al. 2017, section 2.2). */
+/* From eta to k eta (here k = 8), in equal increments (Goyal et al. 2017, section 2.2). */
 Test(lr, warm_up_from_one_worker_s_rate)
 {
     struct lr_schedule s = {

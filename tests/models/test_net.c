@@ -1,5 +1,6 @@
-/* Whole networks: gradients against central differences of a double-precision network, the same
- * bits for any number of threads and with or without fusion, sizes, initial values, the hook. */
+/* Whole networks. Gradients are compared with central differences of a double-precision network.
+ * The bits are the same for any number of threads, and with or without fusion. Also sizes, initial
+ * values and the hook. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ static void set_labels(size_t batch, uint8_t *labels)
 
 /* -------- the double-precision network -------------------------------------------------------- */
 
-/* Runs one layer of a description from x to a new array; moves *parameters past its own. */
+/* Runs one layer of a description from x to a new array; moves *parameters past the layer's. */
 static double *reference_layer(const struct layer_spec *spec, uint16_t position, size_t batch,
                                struct shape *shape, const double *x, const double **parameters,
                                const struct net_step *step)
@@ -91,7 +92,7 @@ static double *reference_layer(const struct layer_spec *spec, uint16_t position,
     abort();
 }
 
-/* The summed loss of a batch. */
+/* The sum of the losses of a batch. */
 static double reference_net(const struct cnn *cnn, size_t batch, const float *images,
                             const uint8_t *labels, const double *parameters,
                             const struct net_step *step)
@@ -123,8 +124,8 @@ static double *wide_parameters(struct net *net)
 
 /* -------- gradients --------------------------------------------------------------------------- */
 
-/* All layers in an order that fuses everything that fuses and leaves out everything that does not:
- * pool without relu, relu after pool, dropout before relu. */
+/* The layers are in an order that fuses every possible fusion and has every case without one: pool
+ * without relu, relu after pool, dropout before relu. */
 static const struct layer_spec mixed_layers[] = {
     {.kind = LAYER_CONV, .units = 3, .kernel = 3, .padding = 1},
     {.kind = LAYER_RELU},
@@ -174,7 +175,7 @@ static void check_gradients(bool fuse)
                   "element %zu: found %g, expected %g", i, (double)gradients[i], expected);
         nonzero += gradients[i] != 0.0f;
     }
-    cr_assert(nonzero > net_parameter_count(net) / 3); /* the comparison above says something */
+    cr_assert(nonzero > net_parameter_count(net) / 3); /* else the comparison above means little */
     free(images);
     free(parameters);
     net_free(&net);
@@ -222,7 +223,7 @@ Test(net, loss_of_each_model_of_the_zoo)
 
 /* -------- the same bits ----------------------------------------------------------------------- */
 
-/* Parameters after two whole training steps; the last batch is smaller, as an epoch's last is. */
+/* Parameters after two whole training steps. The last batch is smaller, as at an epoch's end. */
 static float *train_two_steps(int threads, bool fuse, struct net_loss *loss, size_t *count)
 {
     enum { BATCH = 37 };
@@ -266,7 +267,7 @@ Test(net, same_bits_for_any_threads_and_with_or_without_fusion)
     free(one);
 }
 
-/* One process plays several workers in turn: what a step gives depends on that step alone. */
+/* One process plays several workers in turn: the result of a step depends only on that step. */
 Test(net, a_step_does_not_depend_on_the_steps_before_it)
 {
     enum { BATCH = 4 };
@@ -284,7 +285,7 @@ Test(net, a_step_does_not_depend_on_the_steps_before_it)
         cr_assert_eq(net_backward(net, NULL, NULL), STATUS_OK);
         if (i == 0)
             memcpy(first, net_gradients(net), bytes);
-        /* rank 1 draws another dropout, rank 0 the same again */
+        /* rank 1 draws a different dropout, rank 0 the same again */
         cr_assert((memcmp(first, net_gradients(net), bytes) == 0) == (i != 1));
         struct net_step test = {.training = false};
         cr_assert_eq(net_forward(net, images + 5, labels, 1, &test, NULL), STATUS_OK);
@@ -297,7 +298,7 @@ Test(net, a_step_does_not_depend_on_the_steps_before_it)
 
 /* -------- sizes, initial values, hook --------------------------------------------------------- */
 
-/* Counted by hand: for a convolution k k in out + out, for a dense layer in out + out. */
+/* Counted by hand: a convolution has k k in out + out parameters, a dense layer in out + out. */
 Test(net, parameters_of_the_zoo)
 {
     static const struct {
@@ -410,12 +411,12 @@ Test(net, unknown_models_are_refused)
 
 struct seen {
     struct net *net;
-    size_t end; /* first element that the hook has been told of */
+    size_t end; /* the first element that the hook has got */
     int calls;
     float *copy;
 };
 
-/* The range must be directly below the last, and is copied to see that it really was final. */
+/* The range must be directly below the last one. It is copied, to check that it was final. */
 static void record(void *context, size_t first, size_t count)
 {
     struct seen *seen = context;

@@ -1,4 +1,4 @@
-/* Optimizers against their definition in double precision, over several steps, all elements. */
+/* Optimizers, compared with their definition in double precision: several steps, all elements. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static void set_gradients(struct run *run, int step)
         run->gradients[i] = (float)(reference_value(100 + (uint64_t)step, i) * (i % 3 ? 1 : 1e-3));
 }
 
-/* One step of the definition: element i's new parameter, from its g with the weight decay. */
+/* One step of the definition: updates each element with its gradient g, including weight decay. */
 static void reference_step(struct run *run, enum optimizer_kind kind, double lr, int step,
                            const struct optimizer_parameters *o)
 {
@@ -168,7 +168,7 @@ Test(optim, adam)
     check(OPTIMIZER_ADAM, 3, &other);
 }
 
-/* Tensors of a few elements and of more than a block, a bias between them. */
+/* Tensors of a few elements and of more than a block, with a bias between them. */
 static const struct optimizer_tensor tensors[] = {
     {0, 5, false}, {5, 40001, false}, {40006, 10, true}, {40016, COUNT - 40016, false}};
 
@@ -185,7 +185,7 @@ Test(optim, lars)
 
 /* -------- by hand ---------------------------------------------------------------------------- */
 
-/* Two steps of a tensor of two elements, worked out on paper. */
+/* Two steps of a tensor of two elements, calculated by hand. */
 Test(optim, steps_by_hand)
 {
     static const struct optimizer_tensor weights = {0, 2, false}, bias = {0, 2, true};
@@ -282,9 +282,10 @@ Test(optim, steps_by_hand)
     device_close(&device);
 }
 
-/* With the rate in the velocity, v = m v + lr g, a rate that changes needs a correction: m is
- * multiplied by the new rate over the old one (Goyal et al. 2017, equations 9 to 11). Ours needs
- * none: it is that, step by step, while the rate rises to 8 times and falls. */
+/* With the learning rate in the velocity, v = m v + lr g, a changing rate needs a correction. m is
+ * multiplied by the new rate over the old one (Goyal et al. 2017, equations 9 to 11). psring needs
+ * none: it equals the corrected form in every step, while the rate rises to 8 times its start and
+ * falls. */
 Test(optim, momentum_correction_is_inherent)
 {
     struct device *device;
@@ -306,14 +307,13 @@ Test(optim, momentum_correction_is_inherent)
         cr_assert(fabs((double)p - corrected) < 1e-5, "step %d: found %g, expected %g", step,
                   (double)p, corrected);
     }
-    cr_assert(fabs(corrected - uncorrected) > 1e-3, "the test cannot tell the two apart");
+    cr_assert(fabs(corrected - uncorrected) > 1e-3, "the test cannot distinguish the two");
     optimizer_free(&optimizer);
     device_close(&device);
 }
 
-/* What is saved of an optimizer and put back must continue as if nothing had happened; and shards
- * with an optimizer each, or ranges one after the other, do what one optimizer does to the whole.
- */
+/* An optimizer whose state is saved and restored continues as before. Shards with an optimizer
+ * each, or ranges one after the other, give the result of one optimizer for the whole. */
 Test(optim, state_can_be_moved_and_parameters_can_be_sharded)
 {
     struct device *device;
@@ -321,7 +321,8 @@ Test(optim, state_can_be_moved_and_parameters_can_be_sharded)
     cr_assert_eq(device_open(&device, &options), STATUS_OK);
     for (int kind = 0; optimizer_kind_names[kind]; kind++) {
         enum { N = 1001, CUT = 333, BIAS = 20 };
-        /* Of the whole; of the first shard, the first two; of the second, the last two. */
+        /* The tensors of the whole. The first shard has the first two, the second shard the last
+         * two. */
         static const struct optimizer_tensor parts[] = {{0, CUT - BIAS, false},
                                                         {CUT - BIAS, BIAS, true},
                                                         {CUT, N - CUT - 1, false},
@@ -391,7 +392,7 @@ Test(optim, says_what_decides_its_steps)
     p.weight_decay = .0005f;
     optimizer_describe(OPTIMIZER_SGD, &p, text);
     cr_expect_str_eq(text, "momentum=0.9 nesterov weight-decay=0.0005");
-    p.beta2 = .9999999f; /* a checkpoint must not pass for one of beta2 = 1 */
+    p.beta2 = .9999999f; /* must differ from beta2 = 1 in a checkpoint */
     optimizer_describe(OPTIMIZER_ADAM, &p, text);
     cr_expect_str_eq(text, "beta1=0.9 beta2=0.9999999 epsilon=1e-08 weight-decay=0.0005");
 }

@@ -1,4 +1,4 @@
-/* The published models: totals as their authors count them, and the order of their tensors. */
+/* The published models: totals as in the authors' tables, and the order of the tensors. */
 #include <criterion/criterion.h>
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ struct totals {
     double forward, backward;
 };
 
-/* Of the layers from `first` on; each begins where the one before it ends. */
+/* Totals of the layers from `first` on. Each layer begins where the one before it ends. */
 static struct totals totals_from(enum published model, size_t first)
 {
     struct totals totals = {0};
@@ -33,11 +33,11 @@ static struct totals totals_from(enum published model, size_t first)
     return totals;
 }
 
-/* torchvision's tables: ResNet50_Weights, ResNet101_Weights, VGG16_Weights and
- * Inception_V3_Weights, num_params and _ops (multiplications with an addition, in units of
- * 1e9: 4.089, 7.801, 15.470 and 5.713). Inception_V3 has 27,161,264 with the auxiliary classifier,
- * which here has no part: 3,326,696 (768 to 128 by 1x1, 128 to 768 by 5x5, both normalised, 768 to
- * 1000). */
+/* Source: torchvision's tables ResNet50_Weights, ResNet101_Weights, VGG16_Weights and
+ * Inception_V3_Weights, num_params and _ops. _ops counts multiplications with an addition, in units
+ * of 1e9: 4.089, 7.801, 15.470 and 5.713. The 27,161,264 parameters of Inception_V3 include the
+ * auxiliary classifier, which is not part of the model here. It has 3,326,696 (768 to 128 by 1x1,
+ * 128 to 768 by 5x5, both normalised, 768 to 1000). */
 Test(published, image_models)
 {
     struct totals resnet = totals_from(PUBLISHED_RESNET50, 0);
@@ -56,32 +56,32 @@ Test(published, image_models)
     cr_assert_eq(inception.parameters, 27161264 - 3326696);
     cr_assert_eq(inception.tensors, 94 * 3 + 2); /* 94 convolutions, each normalised */
     cr_assert_float_eq(inception.forward / 2e9, 5.713, 0.0005);
-    /* All layers but the first need a gradient of their input. */
+    /* All layers except the first need a gradient by their input. */
     cr_assert_float_eq(2 * vgg.forward - vgg.backward, 2.0 * 3 * 64 * 9 * 224 * 224, 1);
     cr_assert_float_eq(2 * resnet.forward - resnet.backward, 2.0 * 3 * 64 * 49 * 112 * 112, 1);
 }
 
-/* BertModel (with the pooler) has 335,141,888 parameters, BertForPreTraining 336,226,108 as the
- * checkpoint of bert-large-uncased has; GPT2LMHeadModel with shared embeddings 124,439,808. */
+/* BertModel (with the pooler) has 335,141,888 parameters. BertForPreTraining has 336,226,108, as in
+ * the checkpoint of bert-large-uncased. GPT2LMHeadModel with shared embeddings has 124,439,808. */
 Test(published, language_models)
 {
     struct totals bert = totals_from(PUBLISHED_BERT_LARGE, 0);
     cr_assert_eq(bert.parameters, 336226108);
     cr_assert_eq(bert.tensors, 5 + 24 * 16 + 2 + 7);
-    const size_t heads = 5 + 24 * 17 + 2; /* attention is a layer with no tensor */
+    const size_t heads = 5 + 24 * 17 + 2; /* attention is a layer without a tensor */
     struct totals after_pooler = totals_from(PUBLISHED_BERT_LARGE, heads);
     cr_assert_eq(bert.parameters - after_pooler.parameters, 335141888);
     struct totals gpt2 = totals_from(PUBLISHED_GPT2, 0);
     cr_assert_eq(gpt2.parameters, 124439808);
     cr_assert_eq(gpt2.tensors, 148);
-    /* 6 FLOPs a parameter and token, embeddings' lookups left out, and attention's products (Kaplan
-     * et al. 2020, "Scaling Laws for Neural Language Models", section 2.1). */
+    /* 6 FLOPs for each parameter and token, without the lookups of embeddings, plus attention's
+     * products (Kaplan et al. 2020, "Scaling Laws for Neural Language Models", section 2.1). */
     double weights = 12.0 * 12 * 768 * 768 + 50257.0 * 768;
     double expected = 1024 * (6 * weights + 12.0 * 6 * 2 * 1024 * 768);
     cr_assert_float_eq((gpt2.forward + gpt2.backward) / expected, 1, 1e-12);
 }
 
-/* The last tensor is complete first: the classifier's; and an embedding last of all. */
+/* The last tensor, the classifier's, is complete first. An embedding is complete last. */
 Test(published, order)
 {
     struct net_layer *layers;

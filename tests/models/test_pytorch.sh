@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_pytorch.sh OPTIM_STEPS: the optimizers take the steps that PyTorch's take; skipped where it is not installed.
+# test_pytorch.sh OPTIM_STEPS: the optimizers take the same steps as PyTorch's. Skipped if PyTorch is not installed.
 set -euo pipefail
 
 python3 -c 'import torch' 2>/dev/null || { echo "test_pytorch: skipped: python3 has no torch here"; exit 77; }
