@@ -1,4 +1,4 @@
-/* What happens to images: against values worked out by hand. */
+/* Augmented images, compared with values calculated by hand. */
 #include "common/data/augment.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static uint8_t *pixel(int p)
     return &image[p / SIDE][p % SIDE];
 }
 
-/* A value is no multiple of another, and the background's is not 0. */
+/* Sets values that are not multiples of each other. The background's value is not 0. */
 static void clear(void)
 {
     for (int x = 0; x < VALUES; x++)
@@ -50,8 +50,8 @@ Test(augment, shifts_by_whole_pixels_to_the_very_values)
     }
 }
 
-/* Row 3, column 5 is 10.5 above and 8.5 left of the centre: a quarter turn clockwise brings it 8.5
- * above and 10.5 right, row 5 and column 24; and so on. */
+/* Row 3, column 5 is 10.5 above and 8.5 left of the centre. A quarter turn clockwise moves it
+ * to 8.5 above and 10.5 right, which is row 5, column 24. Further turns work likewise. */
 Test(augment, turns_clockwise_about_the_centre)
 {
     static const struct {
@@ -74,8 +74,8 @@ Test(augment, turns_clockwise_about_the_centre)
 
 /*
  * 45 degrees. Column 13, row 13 is (-0.5, -0.5) from the centre and comes from (-0.7071, 0): column
- * 12.7929, row 13.5. So a quarter of 0.2071 of what is in column 12, and 0.7929 of column 13, in
- * rows 13 and 14, half of each.
+ * 12.7929, row 13.5. The result has 0.2071 of column 12 and 0.7929 of column 13, half of each from
+ * rows 13 and 14.
  */
 Test(augment, interpolates_bilinearly)
 {
@@ -93,8 +93,9 @@ Test(augment, interpolates_bilinearly)
     cr_assert(result[0][0] == values[0] && result[27][27] == values[0]);
 }
 
-/* An image that is all ink. Row 13, column 0 is (-13.5, -0.5) from the centre and comes from column
- * 3.6, row 22.7: ink. Row 4 begins outside and comes in; at the edge it is part of each. */
+/* The whole image is ink. Row 13, column 0 is (-13.5, -0.5) from the centre and comes from
+ * column 3.6, row 22.7: ink. Row 4 begins outside the image and goes inside; at the edge it is a
+ * mixture. */
 Test(augment, background_comes_in_from_outside)
 {
     clear();
@@ -129,7 +130,7 @@ Test(augment, draws_by_seed_epoch_and_image_alone)
         sum += move.degrees;
     }
     cr_assert(equal < 5);
-    for (int s = 0; s < 5; s++) /* 800 each, 25 of standard deviation */
+    for (int s = 0; s < 5; s++) /* 800 expected, standard deviation 25 */
         cr_assert(shifts[s] > 650 && shifts[s] < 950, "shift %d: %d", s - 2, shifts[s]);
     cr_assert(most > 9.9 && fabs(sum / images) < 0.5);
     struct augment_move still = augment_draw(&(struct augmentation){0}, 7, 3, 1);

@@ -8,7 +8,7 @@ enum { SAMPLES = 101, TESTS = 23, BATCH = 4, WORLD = 4 };
 
 static uint8_t images[SAMPLES * DATASET_PIXELS], labels[SAMPLES];
 
-/* Pixels depend on image and place; the first one gives the image away. */
+/* Pixels depend on the image and the place. The first pixel identifies the image. */
 static struct dataset make_dataset(void)
 {
     for (size_t i = 0; i < SAMPLES; i++) {
@@ -45,7 +45,7 @@ static struct device *open_device(void)
     return device;
 }
 
-/* Image i of what was gathered must be `sample`, every pixel normalised. */
+/* Image i of the batch must be `sample`, with every pixel normalised. */
 static void expect_sample(const struct batches *batches, size_t i, size_t sample)
 {
     const float *image = batches->images + i * DATASET_PIXELS;
@@ -77,7 +77,7 @@ Test(batches, are_the_samples_of_the_permutation)
     device_close(&device);
 }
 
-/* One process that plays four workers names batches of 4 B: rank r's samples are its r-th slice. */
+/* A process that plays four workers gathers batches of 4 B: slice r is the batch of rank r. */
 Test(batches, one_process_sees_what_four_workers_see)
 {
     struct device *device = open_device();

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_get_mnist.sh: experiments/get_mnist.sh without a network. curl, wget, pip and apt-get are
-# replaced by programs that fail or that serve files of a folder. What needs the true files is left
-# out, and said so, unless PSRING_DATA names a folder with MNIST.
+# test_get_mnist.sh: experiments/get_mnist.sh without a network. Stand-ins replace curl, wget, pip and apt-get: they fail
+# or serve files of a folder. Checks that need the real files are omitted, with a message, unless PSRING_DATA names a
+# folder with MNIST.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -21,7 +21,7 @@ fail()
     exit 1
 }
 
-# Runs the script with the stand-ins first in PATH. Leaves $folder/out, $folder/err and $result.
+# Runs the script with the stand-ins first in PATH. Sets $folder/out, $folder/err and $result.
 get()
 {
     result=0
@@ -32,10 +32,10 @@ get()
 expect() # RESULT WORDS-ON-STDERR
 {
     ((result == $1)) || fail "exit code $result, expected $1"
-    grep -qF -- "$2" "$folder/err" || fail "no '$2' among the messages"
+    grep -qF -- "$2" "$folder/err" || fail "the messages do not contain '$2'"
 }
 
-# The cache holds these folders and nothing else, in particular nothing half done.
+# The cache contains these folders and nothing else, in particular no partial download.
 expect_cache() # NAME...
 {
     local found
@@ -63,7 +63,7 @@ expect 2 "--data needs a folder"
 if [[ ! -e /usr/share/datasets/fashion-mnist ]]; then
     get
     expect 1 "put MNIST's four files"
-    [[ ! -s $folder/out ]] || fail "something on standard output"
+    [[ ! -s $folder/out ]] || fail "output on standard output"
     expect_cache
 fi
 
@@ -79,9 +79,9 @@ get --data "$folder/other"
 expect 1 "missing: ${names[2]} ("
 PSRING_DATA=$folder/nowhere get
 expect 1 "nowhere: missing: "
-[[ ! -s $folder/out ]] || fail "other data in place of those that were named"
+[[ ! -s $folder/out ]] || fail "the script printed other data than --data names"
 
-# A transfer that hangs: a signal ends it and the script, and nothing is left.
+# A transfer hangs: a signal ends it and the script, and no file is left.
 stand_in curl <<<"#!/bin/sh
 echo \$\$ >$folder/curl-pid
 exec sleep 60"
@@ -98,16 +98,16 @@ for signal in TERM INT HUP; do
     result=0
     wait "$script" || result=$?
     expect $((128 + $(kill -l "$signal"))) "interrupted; nothing was left behind"
-    ! kill -0 "$(<"$folder/curl-pid")" 2>/dev/null || fail "curl goes on after SIG$signal"
+    ! kill -0 "$(<"$folder/curl-pid")" 2>/dev/null || fail "curl still runs after SIG$signal"
     expect_cache
 done
 
 if [[ -z $mnist || ! -e $mnist/${names[0]}.gz ]]; then
-    echo "test_get_mnist: PSRING_DATA names no folder with MNIST in gzip files; downloads are not tested"
+    echo "test_get_mnist: PSRING_DATA does not name a folder with MNIST in gzip files; downloads are not tested"
     exit 0
 fi
 
-# The first mirror is down, then damaged; the second one serves.
+# The first mirror is down, then it serves damaged files. The second mirror works.
 stand_in curl <<E2
 #!/bin/sh
 for argument; do
@@ -133,7 +133,7 @@ expect_cache ./mnist
 rm "$folder/transfers"
 get
 ((result == 0)) || fail "a second run fails"
-[[ ! -e $folder/transfers ]] || fail "a second run fetches again"
+[[ ! -e $folder/transfers ]] || fail "a second run downloads again"
 
 touch "$folder/damaged"
 echo x >>"$cached/${names[1]}"
@@ -142,7 +142,7 @@ expect 0 "not used"
 gzip -dc "$mnist/${names[1]}.gz" | cmp - "$cached/${names[1]}" || fail "not repaired"
 expect_cache ./mnist
 
-# Two at once, from nothing.
+# Two runs at the same time, from an empty cache.
 rm -r "$XDG_CACHE_HOME"
 pids=()
 for i in 1 2; do
@@ -150,11 +150,11 @@ for i in 1 2; do
     pids+=($!)
 done
 for pid in "${pids[@]}"; do
-    wait "$pid" || fail "one of two at once failed"
+    wait "$pid" || fail "one of two simultaneous runs failed"
 done
-[[ $(<"$folder/out1") == "$cached" && $(<"$folder/out2") == "$cached" ]] || fail "two at once differ"
+[[ $(<"$folder/out1") == "$cached" && $(<"$folder/out2") == "$cached" ]] || fail "two simultaneous runs differ"
 for name in "${names[@]}"; do
-    gzip -dc "$mnist/$name.gz" | cmp - "$cached/$name" || fail "$name differs after two at once"
+    gzip -dc "$mnist/$name.gz" | cmp - "$cached/$name" || fail "$name differs after two simultaneous runs"
 done
 expect_cache ./mnist
 echo "test_get_mnist: all passed"

@@ -23,7 +23,7 @@ static void put_word(struct bytes *bytes, uint32_t word)
         bytes->at[bytes->count++] = (unsigned char)(word >> shift);
 }
 
-/* A pixel that depends on image and place. */
+/* A pixel that depends on the image and the place. */
 static uint8_t pixel(size_t image, size_t place)
 {
     return (uint8_t)(image * 31 + place * 7 + place / 28);
@@ -81,7 +81,7 @@ static const char *join(char *path, const char *dir, const char *name)
     return path;
 }
 
-/* What the reader says of these bytes as a file of images. */
+/* Checks that the reader refuses these bytes as a file of images, with these words. */
 static void expect_refused(const struct bytes *bytes, const char *words)
 {
     char dir[64], path[160], named[200];
@@ -148,7 +148,7 @@ Test(idx, refuses_every_truncation)
     folder_free(dir);
 }
 
-/* gzip's check sum finds a flipped bit, or the bit did not matter (a time stamp). */
+/* gzip's checksum finds a flipped bit, unless the bit does not matter (a time stamp). */
 Test(idx, a_flipped_bit_in_gzip_never_changes_what_is_read)
 {
     struct bytes whole, damaged;
@@ -179,7 +179,7 @@ Test(idx, refuses_wrong_headers)
     struct bytes bytes;
     make_images(&bytes, ITEMS);
     compress_bytes(&bytes);
-    bytes.at[bytes.count - 8] ^= 1; /* the check sum; zlib's message names a descriptor, ours not */
+    bytes.at[bytes.count - 8] ^= 1; /* the checksum; zlib names a descriptor, psring does not */
     expect_refused(&bytes, "found damaged gzip data (incorrect data check)");
 
     make_images(&bytes, ITEMS);
@@ -251,7 +251,7 @@ Test(idx, refuses_what_is_no_file)
     write_file(path, "x", 1);
     cr_assert(chmod(path, 0) == 0 && chmod(dir, 0755) == 0);
     uid_t user = geteuid();
-    if (user == 0) /* root may read everything */
+    if (user == 0) /* root can read every file */
         cr_assert(seteuid(65534) == 0);
     assert_refused(idx_read(&idx, path, &images_shape), STATUS_IO, "Permission denied");
     cr_assert(seteuid(user) == 0);
@@ -307,7 +307,7 @@ Test(dataset, opens_plain_and_gzip_files)
     folder_free(dir);
 }
 
-/* As some copies are spelled, and where torchvision keeps them. */
+/* File names as in some copies of the data, and torchvision's folder. */
 Test(dataset, opens_files_with_a_dot_and_below_the_folder)
 {
     static const char *const dotted[][2] = {

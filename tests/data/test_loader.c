@@ -1,4 +1,5 @@
-/* Batches by threads: the same ones, in the same order, however many threads make how many ahead.
+/* Batches made by threads: the same batches in the same order, for any number of threads and
+ * batches ahead.
  */
 #include "common/data/loader.h"
 
@@ -13,7 +14,7 @@ enum { SAMPLES = 203, BATCH = 8, STEPS = SAMPLES / BATCH, VALUES = 256 };
 static uint8_t images[SAMPLES * DATASET_PIXELS], labels[SAMPLES];
 static float values[VALUES];
 
-static int refused = -1; /* this thread and those after it cannot be created; -1: all can */
+static int refused = -1; /* creating this thread and later ones fails; -1: none */
 int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
@@ -25,7 +26,7 @@ int __wrap_pthread_create(pthread_t *handle, const pthread_attr_t *attributes, v
     return __real_pthread_create(handle, attributes, run, argument);
 }
 
-static bool no_memory; /* from now on, for rooms */
+static bool no_memory; /* from now on, for batches */
 void *__real_aligned_alloc(size_t, size_t);
 void *__wrap_aligned_alloc(size_t, size_t);
 
@@ -72,7 +73,7 @@ static void start(struct loader *loader, struct sampler *sampler, uint64_t epoch
     loader_start(loader, epoch);
 }
 
-/* The batch must be that of `step` in `epoch`, each image moved as is its lot. */
+/* The batch must be that of `step` in `epoch`, with each image moved as drawn for it. */
 static void expect(const struct loader_batch *batch, const struct augmentation *augmentation,
                    uint64_t epoch, size_t step)
 {
@@ -109,7 +110,7 @@ Test(loader, gives_the_same_batches_however_many_make_them)
         for (uint64_t epoch = 0; epoch < 3; epoch++) {
             size_t step = epoch == 1 ? 7 : 0; /* as after a resume */
             start(loader, &sampler, epoch, step);
-            for (; step <= STEPS; step++) /* the last one has the 3 that are left */
+            for (; step <= STEPS; step++) /* the last batch has the 3 remaining samples */
                 expect(loader_next(loader), &options.augmentation, epoch, step);
             cr_assert(!loader_next(loader) && !loader_next(loader));
         }
@@ -119,7 +120,7 @@ Test(loader, gives_the_same_batches_however_many_make_them)
     }
 }
 
-/* What was made ahead for a place that the run leaves is not given at the next one. */
+/* Batches made ahead for a place that the run leaves must not appear at the next place. */
 Test(loader, leaves_an_epoch_anywhere)
 {
     struct sampler sampler = open_sampler(false);
@@ -130,10 +131,10 @@ Test(loader, leaves_an_epoch_anywhere)
         start(loader, &sampler, left, left % 5);
         for (size_t step = left % 5; step < left % 5 + left % 7; step++)
             expect(loader_next(loader), &options.augmentation, left, step);
-        if (left % 3 == 0) /* stays so for a while, as in a test of the model */
+        if (left % 3 == 0) /* paused for a while, as in a test of the model */
             loader_pause(loader);
     }
-    loader_free(&loader); /* amid batches */
+    loader_free(&loader); /* in the middle of batches */
     sampler_fini(&sampler);
 }
 

@@ -8,8 +8,8 @@ enum { SAMPLES = 1000 };
 
 static const size_t worlds[] = {1, 2, 3, 4, 7};
 
-/* From an independent implementation of Philox and of the shuffle: a run of any version of psring
- * sees the same samples in the same order. */
+/* From an independent implementation of Philox and of the shuffle: every version of psring must use
+ * the same samples in the same order. */
 Test(sampler, permutations_are_these)
 {
     static const uint32_t seed1_epoch0[12] = {3, 2, 9, 5, 7, 11, 10, 6, 0, 1, 8, 4};
@@ -38,8 +38,8 @@ Test(sampler, every_sample_is_in_a_permutation_once)
     }
 }
 
-/* All 24 orders of four samples come up alike over many epochs: chi-squared with 23 degrees of
- * freedom stays under its 99.9% quantile, 49.7. The seed is fixed, so is the outcome. */
+/* All 24 orders of four samples are equally frequent over many epochs: chi-squared with 23 degrees
+ * of freedom is below its 99.9% quantile, 49.7. The seed is fixed, and so is the result. */
 Test(sampler, permutations_are_uniform)
 {
     enum { EPOCHS = 24000, ORDERS = 24 };
@@ -59,7 +59,7 @@ Test(sampler, permutations_are_uniform)
     cr_assert(chi_squared < 49.7, "chi-squared is %g", chi_squared);
 }
 
-/* What W workers see in a step, one after the other, is what one process with batch W B sees. */
+/* The samples of W workers in a step, in order, are those of one process with batch W B. */
 Test(sampler, workers_together_see_what_one_process_sees)
 {
     enum { BATCH = 6 };
@@ -104,7 +104,7 @@ static struct sampler open_sampler(enum sampler_order order, size_t samples, siz
     return sampler;
 }
 
-/* The numbers of other workers' and other epochs' permutations are others. */
+/* The permutations of different workers and of different epochs have different numbers. */
 Test(sampler, workers_that_go_through_all_have_orders_of_their_own)
 {
     enum { EPOCHS = 20, RANKS = 14 };
@@ -116,7 +116,7 @@ Test(sampler, workers_that_go_through_all_have_orders_of_their_own)
             cr_assert(r == 0 || number > sampler_own_epoch(epoch, ranks[r - 1]));
         }
     }
-    cr_assert_eq(sampler_own_epoch(0, 0), 0); /* a worker alone begins as one that shares */
+    cr_assert_eq(sampler_own_epoch(0, 0), 0); /* a single worker starts like one that shares */
 }
 
 Test(sampler, shuffled_batches_are_slices_of_the_permutation)
@@ -131,7 +131,7 @@ Test(sampler, shuffled_batches_are_slices_of_the_permutation)
         for (uint64_t epoch = 0; epoch < 20; epoch++) {
             size_t step = epoch % (sampler.steps + 1);
             const uint32_t *samples;
-            sampler_start_epoch(&sampler, epoch + 1000, 0); /* left at once */
+            sampler_start_epoch(&sampler, epoch + 1000, 0); /* left immediately */
             sampler_start_epoch(&sampler, epoch, step);
             sampler_permute(42, epoch, order, SAMPLES);
             for (; (samples = sampler_next(&sampler, &count)); step++) {
@@ -145,8 +145,8 @@ Test(sampler, shuffled_batches_are_slices_of_the_permutation)
     }
 }
 
-/* An epoch that is begun by four workers, continued by three and ended by five: whoever is there
- * takes the next samples, each of them once. */
+/* Four workers begin an epoch, three continue it and five end it. The present workers take the next
+ * samples, each sample once. */
 Test(sampler, rest_of_an_epoch_goes_to_those_who_are_there)
 {
     enum { BATCH = 3 };
@@ -179,9 +179,8 @@ Test(sampler, rest_of_an_epoch_goes_to_those_who_are_there)
     cr_assert(used <= SAMPLES && SAMPLES - used < 5 * BATCH);
 }
 
-/* Also where a share is empty. */
-/* The last step takes what is left over: every sample is used once, parts differ by at most one,
- * and all ranks know how many they are together. */
+/* The last step takes the remaining samples. Every sample is used once, also if a share is empty.
+ * Shares differ by at most one, and all ranks know the total. */
 Test(sampler, a_joined_last_step_takes_the_rest)
 {
     static const size_t sizes[] = {1, 2, 12, 13, 23, 24, 25, SAMPLES};
