@@ -59,7 +59,7 @@ static void write_file(const char *path, const unsigned char *bytes, size_t coun
     cr_assert(file && fwrite(bytes, 1, count, file) == count && fclose(file) == 0);
 }
 
-/* Writes `bytes` with a fresh sum at the end, as someone with an intention would. */
+/* Writes `bytes` with a fresh sum at the end, like a deliberate forgery. */
 static void write_with_sum(const char *path, unsigned char *bytes, size_t count)
 {
     char hex[SHA256_HEX_SIZE];
@@ -90,12 +90,11 @@ static void expect_equal(const struct checkpoint *found, const struct checkpoint
     }
 }
 
-/* -------- the operating system, played where a test asks for it --------------------------------
- */
+/* -------- the operating system, played if a test requests it ---------------------------------- */
 
-static int interruptions;    /* by signals, still to come, of open and fsync */
-static bool folders_fail;    /* to be flushed */
-static char flushed[3][128]; /* the folders that were, in order */
+static int interruptions;    /* interruptions of open and fsync by signals, still to come */
+static bool folders_fail;    /* flushing a folder fails */
+static char flushed[3][128]; /* the flushed folders, in order */
 static int flushed_count;
 
 int __real_open(const char *path, int flags, ...);
@@ -158,8 +157,8 @@ Test(checkpoint, comes_back_as_it_was)
     folder_free(dir);
 }
 
-/* Earlier versions' files: the header without its last field, or without the last two, and so with
- * nothing carried. */
+/* Files of earlier versions: the header lacks its last field or its last two, and nothing is
+ * carried. */
 Test(checkpoint, reads_the_versions_before)
 {
     enum { LONG = 88 };
@@ -224,14 +223,14 @@ Test(checkpoint, the_newest_ones_stay)
     saved.step = 1000000;
     cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
     expect_newest(dir, 1000000);
-    /* Others that look alike stay. */
+    /* Files with similar names stay. */
     snprintf(path, sizeof path, "%s/cnn2.step-00000001.checkpoint", dir);
     cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
     snprintf(path, sizeof path, "%s/cnn.step-1x.checkpoint", dir);
     cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
     snprintf(path, sizeof path, "%s/cnn.step-00000007.checkpoint.tmp", dir); /* half written */
     cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
-    snprintf(pipe, sizeof pipe, "%s/cnn.step-00000008.checkpoint.tmp", dir); /* not ours */
+    snprintf(pipe, sizeof pipe, "%s/cnn.step-00000008.checkpoint.tmp", dir); /* not psring's */
     cr_assert_eq(mkfifo(pipe, 0600), 0);
     cr_assert_eq(count_of(dir, "cnn"), 1);
     for (uint64_t step = 9; step <= 12; step++) {
@@ -244,7 +243,7 @@ Test(checkpoint, the_newest_ones_stay)
     save_step(dir, 100000000, 3); /* more digits than the others */
     expect_newest(dir, 100000000);
     cr_assert_eq(count_of(dir, "cnn"), 3);
-    /* A run that starts anew: what lies ahead of it is not its own. */
+    /* The run starts again from an earlier step: later checkpoints do not belong to it. */
     save_step(dir, 11, 3);
     expect_newest(dir, 11);
     cr_assert_eq(count_of(dir, "cnn"), 1);
@@ -277,8 +276,8 @@ Test(checkpoint, a_damaged_one_is_passed_over)
     folder_free(dir);
 }
 
-/* Another version's may be whole: an older one in its place would have it removed by the next save.
- */
+/* A file of another version may be whole. If an older one were loaded instead, the next save would
+ * remove the file. */
 Test(checkpoint, another_versions_is_not_passed_over)
 {
     char dir[64], path[128];
@@ -298,7 +297,7 @@ Test(checkpoint, another_versions_is_not_passed_over)
     folder_free(dir);
 }
 
-/* What is in a folder that cannot be searched is not nothing. */
+/* A folder that cannot be searched is not an empty folder. */
 Test(checkpoint, a_folder_that_cannot_be_searched_is_an_error)
 {
     char dir[64], path[96];
@@ -307,7 +306,7 @@ Test(checkpoint, a_folder_that_cannot_be_searched_is_an_error)
     size_t count;
     folder_new(dir);
     in_folder(path, dir);
-    FILE *file = fopen(path, "w"); /* in place of a folder */
+    FILE *file = fopen(path, "w"); /* a file instead of a folder */
     cr_assert(file != NULL);
     fclose(file);
     assert_refused(checkpoint_load_newest(&loaded, &name, path, "cnn"), STATUS_IO,
@@ -352,7 +351,7 @@ Test(checkpoint, refuses_every_flipped_bit)
     folder_free(dir);
 }
 
-/* Header fields with the sum made to match: each must be found wrong on its own. */
+/* Wrong header fields with a matching sum: each must be found. */
 Test(checkpoint, refuses_headers_that_lie)
 {
     static const struct {
@@ -457,7 +456,7 @@ Test(checkpoint, a_failed_save_leaves_the_old_one)
     assert_refused(checkpoint_load(&loaded, "/tmp"), STATUS_INPUT, "found a directory");
 }
 
-/* As a timer or a stopped and continued process brings them. */
+/* Signals like those of a timer, or of a process that was stopped and continued. */
 Test(checkpoint, signals_do_not_end_a_save)
 {
     char dir[64], path[96];
@@ -493,7 +492,7 @@ Test(checkpoint, a_new_folder_is_flushed_into_its_parent)
     folder_new(dir);
     snprintf(inner, sizeof inner, "%s/inner", dir);
     cr_assert_eq(checkpoint_prepare(inner), STATUS_OK);
-    cr_assert_eq(checkpoint_prepare(inner), STATUS_OK); /* it is there: nothing to flush */
+    cr_assert_eq(checkpoint_prepare(inner), STATUS_OK); /* the folder exists: nothing to flush */
     cr_assert_eq(flushed_count, 1);
     cr_assert_str_eq(flushed[0], dir);
     folder_free(dir);
@@ -547,7 +546,7 @@ Test(checkpoint, says_what_differs_from_this_run)
                    "workers is not recorded there and 4 here");
     saved.option_count = 2;
     run.model = "mlp";
-    run.weight_count = 1; /* follows from the model: not a second line */
+    run.weight_count = 1; /* follows from the model, so no second line */
     assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE, "give --model keras-cnn");
     run.model = saved.model;
     assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE,
