@@ -38,7 +38,7 @@ Test(csv_table, refuses_what_is_no_table)
     csv_table_free(&table);
     cr_assert(read_text(&table, "a,b\n1,2\n3\n") == STATUS_INPUT);
     csv_table_free(&table);
-    /* It would have swallowed the rows after it. */
+    /* The open quote would have swallowed the rows after it. */
     assert_refused(read_text(&table, "a,b\n1,2\n3,\"4\n5,6\n"), STATUS_INPUT,
                    "line 3: a quoted field has no closing quote");
     csv_table_free(&table);

@@ -1,4 +1,4 @@
-/* How many file descriptors a process has, needs and may have. */
+/* The number of file descriptors that a process has, needs and may have. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ Test(descriptors, the_soft_limit_is_raised_as_far_as_needed)
 {
     set_limits(40, 200);
     int open = descriptors_for(0).needs;
-    struct descriptors found = descriptors_for(40 - open); /* all that are left */
+    struct descriptors found = descriptors_for(40 - open); /* all remaining descriptors */
     cr_assert(descriptors_suffice(&found) && found.limit == 40 && soft_limit() == 40);
     found = descriptors_for(60 - open);
     cr_assert(descriptors_suffice(&found) && found.limit == 60 && soft_limit() == 60);

@@ -14,7 +14,7 @@ Test(line, grows)
     cr_assert_eq(line.used, strlen(text));
 }
 
-/* What does not fit is cut, and nothing behind the buffer is touched. */
+/* Text that does not fit is cut, and the bytes after the buffer stay untouched. */
 Test(line, is_bounded)
 {
     char text[10 + 1];

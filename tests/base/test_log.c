@@ -1,4 +1,4 @@
-/* The last words of a process: one thread's lines, and nothing else. */
+/* The last lines of a process: one thread's lines, and no others. */
 #include "common/base/status.h"
 
 #include <criterion/criterion.h>

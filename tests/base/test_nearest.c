@@ -2,7 +2,7 @@
 
 #include "common/base/text.h"
 
-/* Of these words. */
+/* The hint for a text, from these words. */
 static const char *hint_for(const char *text)
 {
     static const char *const words[] = {"batch", "global-batch", "backend",

@@ -1,4 +1,4 @@
-/* Philox4x32-10 against the known answers that its authors publish with Random123. */
+/* Philox4x32-10, compared with the known answers that its authors publish with Random123. */
 #include <criterion/criterion.h>
 
 #include "common/base/rng.h"

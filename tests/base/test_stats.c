@@ -14,7 +14,7 @@ static void expect_near(double found, double expected)
               found, expected);
 }
 
-/* R: quantile(c(1, 2, 4, 8, 16), c(0, .1, .25, .5, .95, 1)), the default type 7. */
+/* Source: R, quantile(c(1, 2, 4, 8, 16), c(0, .1, .25, .5, .95, 1)), the default type 7. */
 Test(stats, quantiles_are_those_of_r)
 {
     const double sorted[] = {1, 2, 4, 8, 16};
@@ -40,7 +40,7 @@ Test(stats, summarises_values_in_any_order)
         cr_assert(values[i - 1] < values[i]);
 }
 
-/* The ends are the order statistics that tables of the binomial distribution give. */
+/* The ends are the order statistics from tables of the binomial distribution. */
 Test(stats, the_interval_ends_at_exact_order_statistics)
 {
     static const struct {
@@ -57,7 +57,7 @@ Test(stats, the_interval_ends_at_exact_order_statistics)
     }
 }
 
-/* Over many samples of a known distribution, 95% of the intervals at least hold the median. */
+/* Over many samples of a known distribution, at least 95% of the intervals contain the median. */
 Test(stats, the_interval_covers_the_true_median)
 {
     enum { SAMPLES = 4000 };
@@ -102,7 +102,7 @@ Test(stats, student_quantiles_are_those_of_tables)
     }
 }
 
-/* FIPS 180-4, examples: "", "abc" and a message of two blocks; then in pieces. */
+/* FIPS 180-4, examples: "", "abc" and a message of two blocks. Then the same in pieces. */
 Test(sha256, sums_are_the_standards)
 {
     static const char *const cases[][2] = {

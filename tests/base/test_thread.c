@@ -1,4 +1,4 @@
-/* Threads: the name, the masked signals, and a join of one that was never started. */
+/* Threads: the name, the masked signals, and joining a thread that was never started. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <semaphore.h>
@@ -14,7 +14,7 @@ struct probe {
     int runs;
 };
 
-/* Stands in front of the real one (see tests/CMakeLists.txt). */
+/* Replaces the real function (see tests/CMakeLists.txt). */
 static bool refuse;
 int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
@@ -48,14 +48,14 @@ Test(thread, is_named_and_leaves_signals_to_the_main_thread)
     thread_join(&thread);
     cr_expect(!thread.running);
     cr_expect_eq(probe.runs, 1);
-    cr_expect_str_eq(probe.name, "psring-15-bytes"); /* before all that it does */
+    cr_expect_str_eq(probe.name, "psring-15-bytes"); /* set before the function runs */
     const int signals[] = {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGCHLD};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         cr_expect_eq(sigismember(&probe.masked, signals[i]), 1, "signal %d", signals[i]);
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     for (int signal = 1; signal < NSIG; signal++)
         cr_expect_eq(sigismember(&before, signal), sigismember(&after, signal),
-                     "the caller's mask of signal %d is as before", signal);
+                     "the caller's mask of signal %d must not change", signal);
     sem_destroy(&probe.go);
 }
 
