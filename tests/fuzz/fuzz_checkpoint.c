@@ -1,5 +1,5 @@
-/* Input: a checkpoint without its sum. The right one is put behind it, or no input would get far.
- */
+/* Input: a checkpoint without its sum. The target appends the right sum, else every input would be
+ * refused at once. */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>

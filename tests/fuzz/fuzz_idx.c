@@ -1,5 +1,4 @@
-/* Input: a byte that chooses what is expected (images or labels), then a file for the IDX reader.
- */
+/* Input: a byte that selects images or labels, then a file for the IDX reader. */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* Input: a message header. Whatever is accepted is within the limits and encodes to the same bytes;
- * what is refused as a stranger's differs from a header of this run in what every one of them has
- * in common, and nothing else is. */
+/* Input: a message header. An accepted header is within the limits and is encoded to the same
+ * bytes. A header is refused as a stranger's if and only if it differs in the fields that all
+ * headers of this run have in common. */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /*
- * fuzz_replay FOLDER SEED FIRST COUNT: gives a fuzz target every file of FOLDER, then the inputs
- * FIRST to FIRST + COUNT - 1 of those that SEED makes out of them. Works with any compiler, unlike
- * libFuzzer, and does the same every time: an input is a function of the files, SEED and its
+ * fuzz_replay FOLDER SEED FIRST COUNT: gives every file of FOLDER to a fuzz target. Then it gives
+ * the inputs FIRST to FIRST + COUNT - 1 that SEED makes from the files. It works with any compiler,
+ * unlike libFuzzer, and always does the same: an input depends only on the files, SEED and its
  * number. To find the input of a crash, halve COUNT.
  */
 #include "tests/fuzz/fuzz.h"
@@ -58,7 +58,7 @@ static int is_visible(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* In the order of names, which is the same everywhere. */
+/* Reads the files in the order of their names, which is the same everywhere. */
 static bool read_corpus(const char *folder, struct corpus *corpus)
 {
     struct dirent **names;
@@ -76,7 +76,7 @@ static bool read_corpus(const char *folder, struct corpus *corpus)
     return good;
 }
 
-/* One change to the input: most keep its length, because lengths are what readers check first. */
+/* Makes one change to the input. Most changes keep its length, because readers check it first. */
 static size_t mutate(struct words *words, const struct corpus *corpus, uint8_t *input, size_t count)
 {
     static const uint8_t telling[] = {0, 1, 0x7f, 0x80, 0xff, 8, 28};
@@ -84,7 +84,7 @@ static size_t mutate(struct words *words, const struct corpus *corpus, uint8_t *
     switch (next_below(words, 8)) {
     case 0: /* cut */
         return at;
-    case 1: { /* go on as another file does */
+    case 1: { /* continue with bytes of another file */
         const struct file *other = &corpus->files[next_below(words, corpus->count)];
         size_t from = other->count > 0 ? next_below(words, other->count) : 0;
         size_t length = other->count - from;
@@ -97,7 +97,7 @@ static size_t mutate(struct words *words, const struct corpus *corpus, uint8_t *
         if (count < INPUT_BYTES_MAX)
             input[count++] = (uint8_t)next_below(words, 256);
         return count;
-    case 3: /* a telling byte in the first ones, where headers are */
+    case 3: /* a special byte at the start, where headers are */
         at = count > 0 ? next_below(words, count < 80 ? count : 80) : 0;
         if (count > 0)
             input[at] = telling[next_below(words, sizeof telling)];
@@ -122,7 +122,7 @@ static void run_mutated(const struct corpus *corpus, uint64_t seed, uint64_t num
     memcpy(input, file->bytes, count);
     for (uint32_t changes = 1 + next_below(&words, 4); changes > 0; changes--)
         count = mutate(&words, corpus, input, count);
-    /* A copy of exactly its size, so that a sanitizer sees a read past the end. */
+    /* The copy has exactly this size, so that a sanitizer sees a read past the end. */
     uint8_t *copy = malloc(count + (count == 0));
     if (!copy)
         abort();
