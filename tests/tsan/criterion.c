@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Read by the sanitizer. By default every process waits a second at its end, for threads that are
- * still running: too long with a process a test. */
+/* The sanitizer calls this. By default every process waits a second at its end for threads that
+ * still run. This is too long, because every test is a process. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -34,7 +34,7 @@ void standin_fail(bool fatal, const char *file, int line, const char *condition,
                   ...)
 {
     va_list arguments;
-    fprintf(stderr, "%s:%d: not so: %s\n    ", file, line, condition);
+    fprintf(stderr, "%s:%d: expected %s\n    ", file, line, condition);
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);
@@ -67,7 +67,7 @@ static _Noreturn void run(const struct standin_test *test)
     exit(failed ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-/* The sanitizer ends a process that had a race with an exit code of its own: a failure here. */
+/* The sanitizer ends a process that had a race with its exit code, which counts as a failure. */
 static bool passes(const struct standin_test *test)
 {
     int ended = 0;

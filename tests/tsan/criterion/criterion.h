@@ -1,7 +1,7 @@
 /*
- * Stands in for Criterion in ThreadSanitizer's builds, where Criterion cannot start: it wants
- * memory at addresses that the sanitizer keeps for itself. The part of its interface that our tests
- * use, each test in a process of its own, one after the other. Not for any other build.
+ * Replaces Criterion in ThreadSanitizer's builds, where Criterion cannot start: it needs memory at
+ * addresses that the sanitizer reserves. It has the part of the interface that psring's tests use.
+ * Each test runs in a separate process, one after the other. Not for any other build.
  */
 #ifndef PSRING_TESTS_TSAN_CRITERION_CRITERION_H
 #define PSRING_TESTS_TSAN_CRITERION_CRITERION_H
@@ -19,14 +19,14 @@ struct standin_test {
         int none; /* lets the list of options be empty */
         void (*init)(void), (*fini)(void);
         int signal, exit_code;
-        double timeout; /* ctest's own counts here */
+        double timeout; /* ignored: ctest's applies */
         bool disabled;
         const char *description; /* not shown */
     } options;
     struct standin_test *next;
 };
 
-/* What all tests of a suite have, beside their own options. Only .init is used. */
+/* The options of all tests of a suite, in addition to their own. Only .init is used. */
 struct standin_suite {
     const char *name;
     struct standin_options options;
@@ -36,7 +36,7 @@ struct standin_suite {
 void standin_register(struct standin_test *test);
 void standin_register_suite(struct standin_suite *suite);
 
-/* Says where and why; ends the test's process if `fatal`. */
+/* Prints the place and the condition; ends the test's process if `fatal`. */
 __attribute__((format(printf, 5, 6))) void standin_fail(bool fatal, const char *file, int line,
                                                         const char *condition, const char *format,
                                                         ...);
