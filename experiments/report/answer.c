@@ -400,7 +400,8 @@ static enum column find_winner(const struct results *results, int workers, struc
 static void add_ratio(struct line *line, const struct point *point, const struct point *winner)
 {
     bool same = starts_compare(&point->time, &winner->time).verdict == VERDICT_SAME;
-    line_add(line, "%s%s", text_verdict(point, winner, 2).text, same ? "" : " times its time");
+    line_add(line, "%s%s", text_verdict(point, winner, 2).text,
+             same ? "" : " times the winner's time");
 }
 
 static void add_change(struct line *line, const struct results *results, int workers,
@@ -453,7 +454,7 @@ static void add_brief(struct answer *answer, const struct results *results)
     line_add(&line[0], ", %s (%s, %s, no further machine).", text_point(winner).text,
              text_counted(winner->workers, "worker").text, text_size((double)winner->bytes).text);
     if (*alike_text)
-        line_add(&line[0], " No difference: %s.", alike_text);
+        line_add(&line[0], " No difference from it: %s.", alike_text);
     line_add(&line[1], "By how much:  ");
     if (server) {
         add_name(&line[1], results, COLUMN_PS1, server->workers, server->bytes);
@@ -472,11 +473,11 @@ static void add_brief(struct answer *answer, const struct results *results)
                  100 * winner->efficiency);
     line_add(&line[3], "Confidence:   ");
     if (judged)
-        line_add(&line[3], "95%%, over %s. Brackets hold the intervals of ratios.",
+        line_add(&line[3], "95%%, over %s. In parentheses: intervals of ratios.",
                  text_counted(winner->time.starts, "start").text);
     else
         line_add(&line[3], "none: %s.", lead.why);
-    line_add(&line[4], "Changed by:   ");
+    line_add(&line[4], "Would change: ");
     add_change(&line[4], results, workers, winner);
 }
 

@@ -277,12 +277,12 @@ Test(results, the_answer_names_differences_and_their_intervals)
     const char *text = summary();
     says(text, "The ring took 80.1 ms (95% interval 79.2 ms-81.0 ms, 2 starts), 74.9% of the best");
     says(text, "  Winner:       The ring, 80.1 ms (4 workers, 4.8 MB, no further machine). No "
-               "difference: One server in every worker");
+               "difference from it: One server in every worker");
     says(text, "  By how much:  One parameter server on its own machine: 3.00 (2.93 to 3.07) times "
-               "its time.\n  By theory:    2.67 times. The winner reaches 74.9%");
+               "the winner's time.\n  By theory:    2.67 times. The winner reaches 74.9%");
     says(text, "  Confidence:   95%, over 2 starts");
-    says(text, "  Changed by:   As many servers as workers, on 4 further machines: 0.65 (0.64 to "
-               "0.66) times its time.");
+    says(text, "  Would change: As many servers as workers, on 4 further machines: 0.65 (0.64 to "
+               "0.66) times the winner's time.");
     says(text,
          "own machine: slower than the ring, 3.00 (2.93 to 3.07) times its time; theory: 2.67.");
     says(text, "on 4 further machines: faster than the ring, 0.65 (0.64 to 0.66) times its time");
