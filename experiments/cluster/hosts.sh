@@ -37,7 +37,7 @@ ensure_switch()
         printf -v hardware '02:00:0a:4d:%02x:fe' "${subnet##*.}"
         ip -n "$switch" link add br0 address "$hardware" type bridge stp_state 0 forward_delay 0 mcast_snooping 0
     fi
-    # mpirun runs beside the switch and reaches the hosts from this address.
+    # mpirun runs in the switch's namespace and reaches the hosts from this address.
     ip -n "$switch" address replace "$subnet.254/24" dev br0
     ip -n "$switch" link set br0 up
 }

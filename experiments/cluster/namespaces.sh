@@ -6,7 +6,7 @@
 PATH=$PATH:/usr/sbin:/sbin # an ordinary user's PATH often lacks the folders of tc, bridge and sysctl
 SYSCTL=/proc/sys           # a test sets another folder
 
-# The namespaces of an ordinary user, who is root in them. All processes end when unshare or the first process ends.
+# The namespaces of an ordinary user, who becomes root in them. All processes end when unshare or the first process ends.
 NEW_NAMESPACES=(unshare --user --map-root-user --net --mount --pid --fork --kill-child)
 # The first command in new namespaces. It mounts /run for the names of network namespaces, and /proc for the new process
 # numbers. MPI names files in /dev/shm after user and process numbers, which repeat in other namespaces.

@@ -1,7 +1,7 @@
 # Sourced by ../parts.sh: tools, the build, the tests on the GPU, and the same under compute-sanitizer.
 # shellcheck shell=bash disable=SC2154
 
-# What everything below is made with. A minute's build shall not be needed to see that one is missing.
+# Checks the tools first, so that a missing tool is known before a build of a minute.
 versions()
 {
     local tool missing=() toolkit driver
@@ -48,7 +48,7 @@ starts_ranks()
     return 1
 }
 
-# cached NAME: CMake found a file.
+# cached NAME: whether CMake found this file.
 cached()
 {
     grep -qE "^$1:[A-Z]+=/" "$build/CMakeCache.txt"
@@ -58,7 +58,7 @@ configure()
 {
     local with=(-DCMAKE_BUILD_TYPE=Release -DPSRING_CUDA=ON -DPSRING_TESTS=ON)
     ! command -v ninja >/dev/null || with+=(-G Ninja)
-    # Else CMake may find another MPI than the one that starts the ranks.
+    # Without this, CMake may find another MPI than the one that starts the ranks.
     ! command -v mpicc >/dev/null || with+=("-DMPI_C_COMPILER=$(command -v mpicc)")
     with+=("-DMPIEXEC_EXECUTABLE=$(command -v mpirun)")
     cmake -S . -B "$build" "${with[@]}" || return 1
@@ -68,7 +68,7 @@ configure()
     echo "detail $(sed -n 's/^NCCL_LIBRARY:[A-Z]*=//p' "$build/CMakeCache.txt")"
 }
 
-# No more than what is used below.
+# Builds only the targets that the parts use.
 build()
 {
     cmake --build "$build" --target gpu_check_programs -j "$(nproc)" || return 1
@@ -81,19 +81,19 @@ build()
     echo "detail $(sed -n 's/^  \[X\] nccl  */nccl /p' "$out/info.txt" | tail -1); cudnn $(dnn_info)"
 }
 
-# dnn_info: what psring says of cuDNN: its version and where it lies, or why it is not used.
+# dnn_info: prints psring's information on cuDNN: version and path, or why psring does not use it.
 dnn_info()
 {
     sed -n 's/^ *cudnn  *//p' "$out/info.txt" | tail -1
 }
 
-# has_cudnn: psring has found cuDNN, so that its convolutions may be psring's choice.
+# has_cudnn: whether psring has found cuDNN and can choose its convolutions.
 has_cudnn()
 {
     [[ $(dnn_info) && $(dnn_info) != 'not used'* ]]
 }
 
-# With a GPU none of these has a reason to skip, and where cuDNN is it must compute every model's convolutions.
+# With a GPU no test has a reason to skip. With cuDNN, it must compute the convolutions of every model.
 run_tests()
 {
     local rc=0 log=$out/ctest.txt skipped reason
@@ -109,14 +109,14 @@ run_tests()
 
 # --- compute-sanitizer -------------------------------------------------------------------------------
 
-# One tool over the operations. Not over all tests: a step of training takes minutes under it. That
-# an allocation is refused is part of the test, and no error to report.
+# Runs one tool over the tests of operations, not over all tests: a training step takes minutes under it. A test
+# requests too much memory on purpose, so memcheck must not report that error.
 sanitize_with() # TOOL
 {
     local test=$build/tests/emulation/cuda_ops log=$out/$1.log rc=0 options=()
     [[ $1 != memcheck ]] || options=(--report-api-errors no) # no other tool has it
     [[ -x $test ]] || { echo "$test is missing" && return 1; }
-    # What cuDNN does within is not ours.
+    # Errors inside cuDNN are not psring's.
     PSRING_TEST_WITHOUT_CUDNN=1 compute-sanitizer --tool "$1" "${options[@]}" --error-exitcode 9 "$test" \
         >"$log" 2>&1 || rc=$?
     ! grep -qi 'device not supported' "$log" || { echo "does not support this GPU" && return 77; }
@@ -125,7 +125,7 @@ sanitize_with() # TOOL
     echo "found nothing"
 }
 
-# Side by side. racecheck looks at shared memory only.
+# Runs the tools in parallel. racecheck checks shared memory only.
 sanitize()
 {
     local tool job jobs=() tools=(memcheck initcheck) rc=0 said=
@@ -149,7 +149,7 @@ sanitize()
     return "$rc"
 }
 
-# sanitizer_ends PROCESS: of sanitize, which gpu_check.sh has started beside the parts before this one.
+# sanitizer_ends PROCESS: waits for sanitize, which gpu_check.sh started in parallel with earlier parts.
 sanitizer_ends()
 {
     while kill -0 "$1" 2>/dev/null; do

@@ -4,7 +4,7 @@
 # shellcheck source=experiments/json.sh
 . experiments/json.sh
 
-# data_of true|false: what passed as a whole, with the parts and the goals of $out.
+# data_of true|false: prints whether the whole check passed, with the parts and the goals of $out.
 data_of()
 {
     local comma='' name result seconds limit what detail met words

@@ -1,9 +1,9 @@
-# Sourced by ../../gpu_check.sh: its parts run in the background, because bash acts on a signal only while it waits, and
-# each in a process group of its own, of which nothing shall stay.
+# Sourced by ../../gpu_check.sh: runs its parts in the background, because bash handles a signal only while it waits.
+# Each part has a process group, so that none of its processes remains.
 # shellcheck shell=bash disable=SC2034,SC2154
 
-# start_group SECONDS LOG COMMANDS [ARGUMENT...]: bash runs COMMANDS after parts.sh, for so long. Its process is $group.
-# SIGINT is set back because the shell has its jobs ignore it, and with them all that they start.
+# start_group SECONDS LOG COMMANDS [ARGUMENT...]: bash loads parts.sh and runs COMMANDS for at most SECONDS. $group is
+# its process. SIGINT is reset, because the shell's jobs and their children would ignore it.
 start_group()
 {
     env --default-signal=INT,QUIT timeout --kill-after=5 "$1" bash -c ". experiments/gpu_check/parts.sh; $3" part "${@:4}" \
@@ -11,14 +11,14 @@ start_group()
     group=$!
 }
 
-# Whether some of a group runs. What no process 1 has waited for does not.
+# Whether a process of the group runs. Zombies do not count.
 group_runs() # PROCESS
 {
     kill -0 -- "-$1" 2>/dev/null && ps -e -o pgid=,stat= | awk -v group="$1" '$1 == group && $2 !~ /^Z/ { n++ } END { exit !n }'
 }
 
-# end_groups PROCESS...: of start_group, which may have ended by themselves. timeout passes the signal on to its group.
-# What then goes on, such as an mpirun that ends its ranks first, has 5 s.
+# end_groups PROCESS...: ends groups of start_group, which may have ended already. timeout passes the signal on to its
+# group. A process that needs longer, such as an mpirun that ends its ranks first, has 5 s.
 end_groups()
 {
     local process deadline
@@ -36,7 +36,7 @@ end_groups()
     return 0
 }
 
-# However the script ends: the part that runs, what runs beside it, and the part's folder.
+# At every exit: ends the running part and the group in parallel, and removes the part's folder.
 # shellcheck disable=SC2317  # called by a trap
 clean_up()
 {

@@ -1,9 +1,9 @@
-# kernels.awk: what the kernels of a training step take and move, from what Nsight Compute writes with --csv.
+# kernels.awk: time and bytes of the kernels of a training step, from the output of Nsight Compute with --csv.
 #
 #   awk -v own="lower pool ..." -v mark=gather_pixels -f kernels.awk ncu.csv
 #
-# Counts whole steps only: from the first kernel named `mark`, of which a step has one, up to the last one. Kernels
-# in `own` are lines of their own; NVIDIA's are added up by library. Metrics: gpu__time_duration.sum, dram__bytes.sum.
+# Counts whole steps only: from the first kernel named `mark` (one per step) to the last one. Each kernel in `own` has a
+# line; NVIDIA's are added up by library. Metrics: gpu__time_duration.sum, dram__bytes.sum.
 
 BEGIN {
     count = split(own, words, " ")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# page.sh OUT: the page of a run of gpu_check.sh, in Markdown, from what its parts have left in the folder OUT. What a
-# part did not come to is said to be missing.
+# page.sh OUT: prints the page of a run of gpu_check.sh in Markdown, from the files of its parts in the folder OUT. The
+# page names missing results.
 set -euo pipefail
 export LC_ALL=C
 if (($# != 1)) || [[ ! -s $1/parts.txt || ! -s $1/run.txt || ! -e $1/goals.txt ]]; then
@@ -10,7 +10,7 @@ fi
 out=$1
 IFS='|' read -r gpu commit time seconds limit finished <"$out/run.txt"
 
-# counted RESULT: how many parts; and their names.
+# counted RESULT: prints the number of parts with this result, and their names.
 counted()
 {
     awk -F'|' -v result="$1" '$2 == result { n++; names = names (n > 1 ? ", " : "") $1 }
@@ -29,7 +29,7 @@ detail_of()
     awk -F'|' -v name="$1" '$1 == name { print $6 }' "$out/parts.txt"
 }
 
-# block FILE PART: the file as it is, or why there is none.
+# block FILE PART: prints the file, or why it is missing.
 block()
 {
     if [[ -s $out/$1 ]]; then
@@ -62,7 +62,7 @@ verdict()
     fi
 }
 
-# The median of each contestant's turns, and how many times the rate of PyTorch with a CUDA graph that is.
+# Prints the median rate of each program, and its ratio to PyTorch with a CUDA graph.
 rates()
 {
     if [[ ! -s $out/speed.csv ]] || (($(wc -l <"$out/speed.csv") < 2)); then

@@ -1,6 +1,7 @@
-# Sourced by gpu_check.sh: its parts, one function each, and what they share. A part prints to its log. A line
-# "detail ..." is what the table says, the last one; a line "goal met ..." or "goal missed ..." tells of a speed
-# that was hoped for, which makes nothing fail. 0: passed; 77: skipped, the detail says why; else: failed.
+# Sourced by gpu_check.sh: its parts, one function each, and shared functions. A part prints to its log. Special lines:
+#   detail ...        text for the table; the last one counts
+#   goal met ...      a speed was reached; also "goal missed ...". A goal never makes a part fail
+# Status: 0 passed, 77 skipped (the detail gives the reason), else failed.
 # Expects $build, $out, $data, $gpu, and $work, an empty folder that is removed after the part.
 # shellcheck shell=bash disable=SC2154
 
@@ -10,7 +11,7 @@ for file in build ranks train speed; do
 done
 unset file
 
-# end_jobs: what the part has started and not waited for.
+# end_jobs: ends the processes that the part started and did not wait for.
 end_jobs()
 {
     local left
@@ -21,20 +22,20 @@ end_jobs()
 }
 trap end_jobs EXIT
 
-# value_of FILE COLUMN: in the last row.
+# value_of FILE COLUMN: prints the value in the last row.
 value_of()
 {
     awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } END { if (at) print $at }' "$1"
 }
 
-# newest FOLDER: the checkpoint of the last step.
+# newest FOLDER: prints the checkpoint of the last step.
 newest()
 {
     printf '%s\n' "$1"/*.checkpoint | sort | tail -n 1
 }
 
-# apart NAME LEAST BOUND FOLDER-A FOLDER-B: says how far the weights are apart; fails outside LEAST to BOUND.
-# The caller has $said, to which it is added.
+# apart NAME LEAST BOUND FOLDER-A FOLDER-B: prints the distance of the weights and appends it to the caller's $said.
+# Fails outside LEAST to BOUND.
 apart()
 {
     local relative
@@ -46,13 +47,13 @@ apart()
     awk -v found="$relative" -v least="$2" -v bound="$3" 'BEGIN { exit !(least <= found && found <= bound) }'
 }
 
-# goal WORDS CONDITION: of awk. Whether a speed was reached is told, and no more.
+# goal WORDS CONDITION: prints whether a speed was reached. CONDITION is an awk expression.
 goal()
 {
     awk "BEGIN { exit !($2) }" && echo "goal met $1" || echo "goal missed $1"
 }
 
-# median: of the numbers in the lines of stdin; nothing for none.
+# median: prints the median of the numbers in the lines of stdin; nothing without numbers.
 median()
 {
     sort -g | awk '{ value[NR] = $1 }

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# prefix.sh [--data DIR] [OUT]: collects what psring is built with into one file, for a machine
+# prefix.sh [--data DIR] [OUT]: packs the dependencies of psring into one file, for a machine
 # that has a GPU and a compiler but neither these packages nor a network.
 #
 #   experiments/gpu_check/prefix.sh gpu-prefix.tar.gz                         here (Debian, after setup.sh)
 #   PSRING_PREFIX=gpu-prefix.tar.gz experiments/gpu_check.sh            there
 #
-# Takes libraries with all that they need but the C and C++ run-time (which the other machine has,
-# the same or newer), their headers, Open MPI with its launcher, Criterion and pkg-config, from the
-# installed packages. Nothing in it knows where it lies. DIR, a folder with MNIST, goes along as
-# data/. OUT may also be a folder's name without .tar.gz: then the folder is left as it is.
+# Takes from the installed packages: libraries with their dependencies and headers, Open MPI with its
+# launcher, Criterion and pkg-config. The other machine must have the same or a newer C and C++ run-time.
+# The result can be moved. DIR, a folder with MNIST, becomes data/. An OUT without .tar.gz is a folder,
+# which is not packed.
 set -euo pipefail
-export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
+export LC_ALL=C # decimal points and English messages in every locale
 
 usage()
 {
@@ -61,7 +61,7 @@ mkdir -p "$folder"/{bin,include,lib/pkgconfig,lib/openmpi3,lib/pmix,share,etc}
 
 # --- headers ---------------------------------------------------------------------------------------
 
-# Debian keeps some in folders of their own; here they lie where -Iinclude finds them.
+# Debian keeps some headers in separate folders. Here -Iinclude finds all of them.
 for package in $HEADERS; do
     dpkg-query -L "$package" 2>/dev/null || {
         echo "prefix.sh: $package is not installed; run experiments/setup.sh first" >&2
@@ -82,7 +82,7 @@ done
 
 # --- libraries -------------------------------------------------------------------------------------
 
-# What every Linux machine with a compiler has, and must use its own of.
+# Libraries that every Linux machine with a compiler has. The machine must use these, not copies.
 is_system()
 {
     case $1 in
@@ -92,7 +92,7 @@ is_system()
     return 1
 }
 
-# Networks that are not there, and what would try them: their libraries are left out.
+# Libraries for network hardware that the machine lacks, and plug-ins that would probe it. They are left out.
 is_foreign()
 {
     case $1 in
@@ -130,9 +130,9 @@ if [[ -d $system/pmix2/lib/pmix ]]; then
     copy_needs "$folder"/lib/pmix/*.so
 fi
 
-# Some name the folders of this machine to look for others in (DT_RUNPATH), and nothing but those are
-# then looked into. Here that entry becomes one that says nothing (DT_DEBUG), so that the program's
-# own list holds for all that it loads.
+# Some libraries name folders of this machine (DT_RUNPATH), and the loader then searches only those. This
+# function replaces the entry by a meaningless one (DT_DEBUG), so that the program's own search path applies
+# to everything that it loads.
 forget_runpath() # FILE
 {
     local start index
@@ -161,7 +161,7 @@ for help in /usr/share/pmix* "$system"/pmix2/share/pmix; do
 done
 [[ ! -d /etc/openmpi ]] || cp -rL /etc/openmpi "$folder/etc/openmpi"
 
-# Sourced, or read by the programs below: where everything is, from where this file is.
+# The shell and the programs below source this file. It sets all paths relative to its folder.
 cat >"$folder/env.sh" <<'END'
 # shellcheck shell=sh
 # PSRING_PREFIX=the folder of this file; . "$PSRING_PREFIX/env.sh"
@@ -196,7 +196,7 @@ wrapper mpirun orterun.bin
 wrapper orted orted.bin
 wrapper pkg-config pkgconf.bin
 
-# Open MPI's own finds its settings in files that name Debian's folders; CMake asks these questions.
+# Replaces Open MPI's mpicc, whose settings name Debian's folders. It answers the questions of CMake.
 cat >"$folder/bin/mpicc" <<END
 #!/bin/sh
 prefix=\$(cd "\$(dirname "\$0")/.." && pwd) || exit 1

@@ -1,9 +1,9 @@
 """PyTorch's images/s for the same step as psring's, on the same device: keras-cnn, one process,
-float32, SGD with momentum, batches gathered from a data set that lies on the device. Prints a line per
+float32, SGD with momentum, batches gathered from a data set in the device's memory. Prints a line per
 mode, the median of five runs: "eager 41234" images/s and, on a GPU, "graph 81234" (a CUDA graph).
 
-With --turns it says "ready" and its version, and then answers lines on standard input, such as
-"eager FP32" or "graph TF32", with the images/s of one run each, until "end".
+With --turns it prints "ready" and its version. Then it answers each line on standard input, such as
+"eager FP32" or "graph TF32", with the images/s of one run, until "end".
 
 usage: pytorch.py [--device cuda | cpu] [--batch N] [--steps N] [--threads N] [--turns]
 """
@@ -80,13 +80,13 @@ def graph_of(training):
 
 
 def set_precision(precision):
-    """FP32 throughout, as psring without --tf32; or with products in TF32."""
+    """FP32 everywhere, as psring without --tf32, or products in TF32."""
     torch.backends.cudnn.allow_tf32 = precision == "TF32"
     torch.backends.cuda.matmul.allow_tf32 = precision == "TF32"
 
 
 def prepared(mode, precision):
-    """A training and its step, both warm. A graph keeps the precision that it was recorded with."""
+    """A training and its step after a warm-up run. A graph keeps its precision of recording."""
     set_precision(precision)
     training = Training()
     step = training.step if mode == "eager" else graph_of(training).replay

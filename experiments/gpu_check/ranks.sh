@@ -1,5 +1,5 @@
-# Sourced by ../parts.sh: several ranks on one GPU. The results must be right; the times are those of
-# time-slicing and are not shown.
+# Sourced by ../parts.sh: several ranks on one GPU. The results must be right. Times are not shown, because
+# the ranks share the GPU by time-slicing.
 # shellcheck shell=bash disable=SC2154
 
 launch() # RANKS COMMAND...
@@ -22,8 +22,8 @@ bench_exact() # RANKS
     [[ $algorithm == ring/simple ]]
 }
 
-# agree RANKS [fp16]: after few steps, because rounding grows with them and is then no sign of a mistake. Sums in
-# the ring's order leave no room for any, whoever adds: a server, or one process that plays all workers.
+# agree RANKS [fp16]: compares weights after few steps, because rounding grows with the steps. With sums in the ring's
+# order there is no rounding difference at all: neither with a server nor with one process as all workers.
 agree()
 {
     local ranks=$1 folder=$work rc=0 said='' name names=(ring nccl mpi ps one)
@@ -47,7 +47,7 @@ agree()
     apart mpi 0 1e-6 "$folder/ring" "$folder/mpi" || rc=1
     apart ps 0 0 "$folder/ring" "$folder/ps" || rc=1
     apart "one process" 0 0 "$folder/ring" "$folder/one" || rc=1
-    # Ten bits of mantissa: other weights than without, and not much.
+    # Ten bits of mantissa: the weights must differ from those without compression, but only a little.
     [[ ! ${2:-} ]] || apart "$2" 1e-9 1e-3 "$folder/ring" "$folder/$2" || rc=1
     echo "detail apart from ring: ${said#, } (wanted 1e-6, 1e-6, 0, 0${2:+, up to 1e-3 but not 0})"
     return "$rc"
@@ -55,7 +55,7 @@ agree()
 
 # --- a peer that is gone -----------------------------------------------------------------------------
 
-# free_port: one of 127.0.0.1 that nothing listens at, below those that the system gives out by itself.
+# free_port: prints a free port of 127.0.0.1, below the range from which the system assigns ports.
 free_port()
 {
     local port
@@ -67,10 +67,10 @@ free_port()
 }
 
 PEER_TIMEOUT_S=5 # psring's own
-PEER_START_S=20  # until both jobs take steps; with the next one less than the part's limit, so that the part says what failed
-PEER_LIMIT_S=15  # after which a peer that goes on has failed
+PEER_START_S=20  # until both jobs take steps; the sum with the next is below the part's limit, so the part names the failure
+PEER_LIMIT_S=15  # a peer that still runs after this has failed
 
-# job NAME: three ranks that train without end; no launcher that would end them. Adds to $pids.
+# job NAME: starts three ranks that train without end, without a launcher that would end them. Adds to $pids.
 job()
 {
     local rank port
@@ -84,7 +84,7 @@ job()
     done
 }
 
-# in_time DEADLINE COMMAND...: it succeeds before that second of $EPOCHSECONDS.
+# in_time DEADLINE COMMAND...: whether the command succeeds before $EPOCHSECONDS reaches DEADLINE.
 in_time()
 {
     until "${@:2}"; do
@@ -103,7 +103,7 @@ is_gone() # PROCESS
     ! kill -0 "$1" 2>/dev/null
 }
 
-# ended NAME PROCESS-OF-RANK-1 PROCESS-OF-RANK-0: both have ended in time, not well, and one of them says why.
+# ended NAME PROCESS-OF-RANK-1 PROCESS-OF-RANK-0: whether both have failed in time, and one of them prints why.
 ended()
 {
     local name=$1 rank=1 process code
@@ -120,8 +120,8 @@ ended()
     grep -h 'error' "$out/$name".[01].log || { said+=", and said nothing" && return 1; }
 }
 
-# Two jobs at once: of one a rank is killed, of the other one stopped, whose connections stay. NCCL's kernels of
-# the others then wait without end.
+# Runs two jobs at once. It kills a rank of one, and stops a rank of the other, whose connections stay open. NCCL's
+# kernels of the other ranks then wait forever.
 peer_gone()
 {
     local said='' rc=0 name since pids=() deadline=$((EPOCHSECONDS + PEER_START_S))

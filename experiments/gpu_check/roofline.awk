@@ -1,12 +1,12 @@
-# roofline.awk: the least that a training step can take on a GPU, from what psring bench --layers counts.
+# roofline.awk: the shortest possible time of a training step on a GPU, from the counts of psring bench --layers.
 #
-#   psring bench --layers --batch 128 --csv compute.csv       (any device: what is counted is the same)
+#   psring bench --layers --batch 128 --csv compute.csv       (any device: the counts are equal)
 #   awk -v flops_per_s=67e12 -v bytes_per_s=4.8e12 -v kernels=27 -v gap_us=1 -f roofline.awk compute.csv
 #
-# A layer's pass takes at least FLOPs / flops_per_s and at least bytes / bytes_per_s: the larger counts, and is
-# marked f or b. Between two kernels lies gap_us; common/device/measured.csv has their number. With -v step_us=T the
-# measured time of a whole step is held against that. The layers' own measured times are shown where the file's are of
-# a GPU: they include a wait of the host for every pass. -v brief=1 prints nothing but the last line.
+# The least time of a layer's pass is the larger of FLOPs / flops_per_s and bytes / bytes_per_s, marked f or b. gap_us
+# lies between two kernels; common/device/measured.csv has the number of kernels. -v step_us=T compares the measured
+# time of a whole step with the sum. If the file is from a GPU, the measured times of layers are shown; they include a
+# wait of the host for every pass. -v brief=1 prints only the last line.
 
 BEGIN {
     FS = ","
@@ -32,7 +32,7 @@ function show(text) {
         print text
 }
 
-# One pass as text; its least time is added to sum_us and to pass_us[pass].
+# Prints one pass, and adds its least time to sum_us and to pass_us[pass].
 function least(pass,    flops, bytes, flops_us, bytes_us, us, took) {
     flops = field(pass "_flops")
     bytes = field(pass "_bytes")

@@ -1,12 +1,12 @@
-# Sourced by ../parts.sh: how fast. A part here fails if it cannot measure; what was hoped for is a goal.
+# Sourced by ../parts.sh: measures speed. A part here fails if it cannot measure; an expected speed is only a goal.
 # shellcheck shell=bash disable=SC2154
 
 TURNS=3
-SPEED_S=55 # a further turn begins if it ends before that, should it take as long as the longest one
+SPEED_S=55 # a turn begins only if it would end before this, as long as the longest one so far
 STEP=(--model keras-cnn --batch 128)
 
-# The peaks of $gpu: $fp32, $tf32 (FLOP/s), $bandwidth (bytes/s). They are NVIDIA's, of its data sheets: TF32
-# without sparsity. See models/measured.csv.
+# Sets the peaks of $gpu: $fp32, $tf32 (FLOP/s), $bandwidth (bytes/s). Source: NVIDIA's data sheets, TF32 without
+# sparsity. See models/measured.csv.
 peaks()
 {
     case $gpu in
@@ -18,8 +18,8 @@ peaks()
 
 # --- images/s ----------------------------------------------------------------------------------------
 
-# psring_rate MODE PRECISION: of the epochs after the first one, which has the warm-up. Testing is not in it. MODE:
-# whose convolutions, default: its own choice, which speed-PRECISION.txt is told.
+# psring_rate MODE PRECISION: prints the rate of the epochs after the first, which has the warm-up. Tests do not count.
+# MODE names the convolutions; default lets psring choose and records the choice in speed-PRECISION.txt.
 psring_rate()
 {
     local file=$out/speed-psring.csv option=()
@@ -32,33 +32,33 @@ psring_rate()
         "$file" | median
 }
 
-# pytorch_rate MODE PRECISION: asks the process that was started once.
+# pytorch_rate MODE PRECISION: asks the running PyTorch process.
 pytorch_rate()
 {
     local rate
     echo "$1 $2" >&"$ask" && read -r -t 30 rate <&"$answer" && echo "$rate"
 }
 
-# chosen PRECISION: whose convolutions psring chose by itself.
+# chosen PRECISION: prints the convolutions that psring chose.
 chosen()
 {
     cat "$out/speed-$1.txt"
 }
 
-# rate_of PROGRAM MODE PRECISION: the median of its turns.
+# rate_of PROGRAM MODE PRECISION: prints the median of its turns.
 rate_of()
 {
     awk -F, -v key="$1,$2,$3" '$1 "," $2 "," $3 == key { print $5 }' "$out/speed.csv" | median
 }
 
-# All by turns, so that what changes meanwhile, a clock or a neighbour, meets all of them.
+# Alternates between all programs, so that a change of the clock or of other load affects all of them.
 speed()
 {
     local turn program mode precision rate who contestants ask answer started=$EPOCHSECONDS turn_started longest=0 torch=
     contestants=('psring default FP32' 'psring default TF32')
     ! has_cudnn || contestants+=('psring own FP32' 'psring own TF32')
     mkfifo "$work/ask" "$work/answer" || return 1
-    # It does not hold the other end of its questions, and so ends when this shell does, whatever the reason.
+    # The process does not hold the write end of its input, so it ends with this shell in every case.
     python3 -u experiments/gpu_check/pytorch.py --device cuda "${STEP[@]:2}" --steps 400 --turns \
         <"$work/ask" >"$work/answer" 2>"$out/pytorch.log" &
     exec {ask}>"$work/ask" {answer}<"$work/answer"
@@ -90,7 +90,7 @@ speed()
     say_speed
 }
 
-# As a sentence, with the goal.
+# Prints the comparison as a sentence, with the goal.
 say_speed()
 {
     local own eager graph precision said=
@@ -104,7 +104,7 @@ say_speed()
         said+=", PyTorch eager $eager, with a CUDA graph $graph"
         goal "$precision: as fast as PyTorch, eager ($(awk -v a="$own" -v b="$eager" 'BEGIN { printf "%.2f", a / b }') of it)" "$own >= $eager"
     done
-    # What psring does without cuDNN is known to be slower.
+    # Without cuDNN psring is known to be slower.
     if ! has_cudnn; then
         echo "goal missed cuDNN computes the convolutions: $(dnn_info)"
     else
@@ -114,10 +114,10 @@ say_speed()
         value_of "$out/speed-psring.csv" gpu_utilization_mean) of the time (empty: not known)"
 }
 
-# --- beside the least --------------------------------------------------------------------------------
+# --- compared with the shortest time -----------------------------------------------------------------
 
-# estimate PRECISION FLOPS-PER-S [brief]: a step against the least that it can take. Its launches are those that ncu has
-# seen, else those that a test counts.
+# estimate PRECISION FLOPS-PER-S [brief]: compares a step with the shortest possible time. The number of kernel launches
+# comes from ncu, or else from a test.
 estimate()
 {
     local rate count
@@ -129,8 +129,8 @@ estimate()
         -f experiments/gpu_check/roofline.awk "$out/compute.csv"
 }
 
-# beside_own: each layer's us as psring chose its convolutions, and by its own ones: where one is not the faster in all
-# layers and passes, neither is the best choice.
+# beside_own: prints each layer's us with psring's choice of convolutions and with psring's own. If neither is faster in
+# all layers and passes, neither is the best choice.
 beside_own()
 {
     awk -F, '
@@ -167,7 +167,7 @@ roofline()
 
 # --- time by kernel ----------------------------------------------------------------------------------
 
-# What each kernel takes and moves, by Nsight Compute, which runs them one after another.
+# Measures time and bytes of each kernel by Nsight Compute, which runs kernels one after another.
 kernels()
 {
     local log=$out/ncu.csv rc=0 names

@@ -1,13 +1,13 @@
 # Sourced by ../parts.sh: training in one process.
 # shellcheck shell=bash disable=SC2154
 
-# alone OPTION...: a training in one process.
+# alone OPTION...: trains in one process.
 alone()
 {
     "$build/psring" train --backend none --data "$data" "$@"
 }
 
-# weights_of OPTION...: their sum, at the end of a run.
+# weights_of OPTION...: prints the checksum of the weights at the end of a run.
 weights_of()
 {
     local said
@@ -15,7 +15,7 @@ weights_of()
     sed -n 's/^weights sha256 //p' <<<"$said"
 }
 
-# The same run twice, and without a graph: one hash.
+# Trains twice with a graph and once without: the hashes must be equal.
 repeatable()
 {
     local graph hash first=
@@ -29,7 +29,7 @@ repeatable()
     echo "detail twice with a graph and once without: weights ${first:0:12}"
 }
 
-# Every model by GPU and CPU, with batches that no tile divides. The tests hold the CPU's operations against
+# Trains every model on GPU and CPU, with batches that no tile divides. The tests compare the CPU's operations with
 # double precision.
 models()
 {
@@ -54,7 +54,7 @@ wide-cnn 7'
     return "$rc"
 }
 
-# What was saved after three of six steps goes on to the weights of all six, to the bit.
+# A run resumed after three of six steps must reach the weights of an uninterrupted run, bit for bit.
 resume()
 {
     local whole rest folder=$work options=(--model keras-cnn --batch 31 --steps 6)
@@ -70,7 +70,7 @@ resume()
     echo "detail after step 3 to the bit: weights ${whole:0:12}"
 }
 
-# reaches NAME OPTION...: 99% of the test images after Keras' twelve epochs.
+# reaches NAME OPTION...: requires 99% of the test images after the twelve epochs of Keras.
 reaches()
 {
     local file=$out/$1.csv accuracy
@@ -91,7 +91,8 @@ accuracy()
     return "$rc"
 }
 
-# Ten bits of mantissa in products: other weights than in FP32, or tensor cores were not used; and not much.
+# TF32 products have ten bits of mantissa. The weights must differ from FP32 (else psring did not use tensor cores), but
+# only a little.
 tf32()
 {
     local said='' rc=0 folder=$work

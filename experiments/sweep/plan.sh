@@ -178,10 +178,11 @@ trace_of()
     esac
 }
 
-# The lines of list_points that there are machines for go to the array `plan`; the others to `left_out`, as
-# CONFIGURATION WORKERS MACHINES with semicolons between, and what there is no time for to `too_long`, as
-# CONFIGURATION WORKERS MODEL SECONDS; what turns out to need more memory than there is comes to it as
-# CONFIGURATION WORKERS MODEL NUMBERGB.
+# Divides the lines of list_points, with semicolons between the entries of strings:
+#   plan (array)   points for which there are enough machines
+#   left_out       the others: CONFIGURATION WORKERS MACHINES
+#   too_long       points without time: CONFIGURATION WORKERS MODEL SECONDS. A point that later turns out to need too much
+#                  memory is added as CONFIGURATION WORKERS MODEL NUMBERGB
 choose_points()
 {
     local line configuration workers ranks
