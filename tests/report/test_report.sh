@@ -120,10 +120,12 @@ expect 'figures are pictures with words' has 'my ($alt, $n) = ("", 0);
 expect 'all data' has 'die "tables" unless rows("predict") == 1 && rows("simulate") == 1 && (rows("simulate"))[0]{series}[0] == 10 && $d->{model}{models}[0]{transport} eq "tcp";
     for my $chart (qw(consistency predict simulate)) { die $chart unless /data-chart="$chart"/ }'
 # The second message of a pair begins when the first has arrived. The clock starts with the first message.
+# shellcheck disable=SC2016
 expect 'the replay' has 'my $r = $d->{replays}; die "replays" unless @$r == 1 && $r->[0]{name} eq "ring" && $r->[0]{end_us} == 200;
     die encode_json($r) unless encode_json($r->[0]{messages}) eq "[[0,1,0,100,64,1],[0,1,100,200,32,1],[1,0,50,150,8,1]]"'
 
 # gnuplot's figures and the page have the same colours.
+# shellcheck disable=SC2016
 expect 'one palette' bash -c 'for colour in $(grep "^array COLOUR" "$1/style.gp" | grep -o "#[0-9A-F]*"); do grep -q -- "--series-[0-9]*: $colour;" "$1/report/palette.css" || exit 1; done' - "$root/plots"
 
 # Wrong sums: the page starts with that and shows no time, although the folder has figures and a model.
