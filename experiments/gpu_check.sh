@@ -55,6 +55,7 @@ while (($#)); do
     shift
 done
 
+unset CDPATH # cd prints a folder that it finds there
 cd "$(dirname "$0")/.." || exit 1
 gpu=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | head -1)
 if [[ ! $gpu || $gpu != *,* ]]; then

@@ -25,6 +25,7 @@
 set -euo pipefail
 export LC_ALL=C # a point in numbers, whatever the user's language
 
+unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 # shellcheck source-path=SCRIPTDIR source=sweep/script.sh

@@ -4,6 +4,7 @@
 set -euo pipefail
 export LC_ALL=C # a point in numbers, whatever the user's language
 
+unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=sweep/script.sh
 . "$here/sweep/script.sh"

@@ -33,6 +33,7 @@ PACED_MS=100        # computation that a paced step waits for
 PACED_BATCH=64
 WORKERS_MAX=100     # the virtual cluster has a host for each worker and each server, 200 at most
 
+unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 

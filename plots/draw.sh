@@ -14,6 +14,7 @@ PROCESSOR_FIGURES=(cpu_vs_size)
 TRAIN_FIGURES=(throughput)
 CONSISTENCY_FIGURES=(consistency)
 
+unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=../experiments/sweep/constants.sh
 . "$here/../experiments/sweep/constants.sh"

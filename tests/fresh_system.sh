@@ -7,6 +7,7 @@ set -euo pipefail
 SUITE=bookworm
 LIMIT_S=5400
 
+unset CDPATH # cd prints a folder that it finds there
 root=$(cd "$(dirname "$0")/.." && pwd)
 ((EUID == 0)) || { echo "fresh_system.sh: needs root, for debootstrap and chroot" >&2 && exit 1; }
 command -v debootstrap >/dev/null || { echo "fresh_system.sh: apt-get install debootstrap" >&2 && exit 1; }

@@ -14,6 +14,7 @@ set -uo pipefail
 export LC_ALL=C
 
 LIMIT_S=5400 # a trial that takes longer has failed
+unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 

@@ -17,6 +17,7 @@
 set -uo pipefail
 export LC_ALL=C
 
+unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(dirname "$here")
 faults=$here/mutants/faults.txt

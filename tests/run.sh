@@ -8,6 +8,7 @@
 # arguments go to ctest: tests/run.sh -L quick, tests/run.sh -R ring.
 set -euo pipefail
 
+unset CDPATH # cd prints a folder that it finds there
 cd "$(dirname "$0")/.."
 
 preset=release

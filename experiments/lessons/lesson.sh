@@ -22,6 +22,7 @@
 set -euo pipefail
 export LC_ALL=C
 
+unset CDPATH # cd prints a folder that it finds there
 lessons=$(cd "$(dirname "$0")" && pwd)
 here=$(dirname "$lessons")
 # shellcheck source-path=SCRIPTDIR source=../sweep/script.sh

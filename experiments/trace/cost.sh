@@ -14,6 +14,7 @@
 set -euo pipefail
 export LC_ALL=C
 
+unset CDPATH # cd prints a folder that it finds there
 here=$(dirname "$(cd "$(dirname "$0")" && pwd)")
 # shellcheck source-path=SCRIPTDIR source=../sweep/script.sh
 . "$here/sweep/script.sh"

@@ -5,6 +5,7 @@
 set -euo pipefail
 export LC_ALL=C
 
+unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
 

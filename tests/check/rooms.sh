@@ -15,6 +15,7 @@
 # that it sees each kind of violation.
 set -euo pipefail
 
+unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")/../.." && pwd)
 FOLDERS='^(\.ci|\.github|common)$' # that may have fewer than four files
 

@@ -2,6 +2,7 @@
 # test_absent.sh CMAKE CTEST: a test that a build cannot have is reported as skipped, whatever its reason says.
 set -euo pipefail
 cmake=$1 ctest=$2
+unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

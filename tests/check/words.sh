@@ -10,6 +10,7 @@
 set -euo pipefail
 export LC_ALL=C
 
+unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 TREE_MOST=2.5

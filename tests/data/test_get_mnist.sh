@@ -4,6 +4,7 @@
 # folder with MNIST.
 set -euo pipefail
 
+unset CDPATH # cd prints a folder that it finds there
 root=$(cd "$(dirname "$0")/../.." && pwd)
 mnist=${PSRING_DATA:+$(cd "$PSRING_DATA" && pwd)}
 unset PSRING_DATA

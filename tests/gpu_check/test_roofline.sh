@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # test_roofline.sh: the least time of a step, from numbers that can be worked out in the head.
 set -euo pipefail
+unset CDPATH # cd prints a folder that it finds there
 root=$(cd "$(dirname "$0")/../.." && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -5,6 +5,7 @@
 # $short is 1 if the last argument is --short, as in the suite, and otherwise 0, as in long.sh.
 # shellcheck disable=SC2034 # used by tests that need them
 {
+    unset CDPATH # cd prints a folder that it finds there
     lib=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
     root=$(cd "$lib/../.." && pwd)
     here=$(cd "$(dirname "$0")" && pwd)

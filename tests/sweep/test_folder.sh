@@ -176,6 +176,13 @@ for command in "run_scaling.sh --hosts 2,101" "compare_transports.sh --hosts 200
     verdict "$result" "more hosts than the cluster has: ${words[0]}"
 done
 
+# With the user's CDPATH, where cd prints the folder.
+helps() { (cd "$root" && CDPATH=$root "experiments/$1" --help); }
+for script in run_scaling.sh run_consistency.sh run_recipes.sh simulate.sh papers.sh compare_builds.sh compare_transports.sh \
+    sweep_model.sh lessons/lesson.sh; do
+    expect "$script with CDPATH" helps "$script"
+done
+
 here=$scripts
 # shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/provenance.sh
 . "$scripts/sweep/provenance.sh"
