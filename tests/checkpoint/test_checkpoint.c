@@ -157,8 +157,7 @@ Test(checkpoint, comes_back_as_it_was)
     folder_free(dir);
 }
 
-/* Files of earlier versions: the header lacks its last field or its last two, and nothing is
- * carried. */
+/* Files of earlier versions: the header lacks one or two fields at its end. Nothing is carried. */
 Test(checkpoint, reads_the_versions_before)
 {
     enum { LONG = 88 };

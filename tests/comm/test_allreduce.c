@@ -168,7 +168,7 @@ static size_t average_rough(enum transport_kind transport, size_t segment_bytes,
 }
 
 /* 2, 4 and 8 workers exchange a short vector whole, in half as many messages as a longer one. The
- * bits are those of halving, which segments of one element enforce. */
+ * bits equal those of halving, which a run with segments of one element uses. */
 static void check_doubling(enum transport_kind transport)
 {
     enum { SHORT = DOUBLING_BYTES_MAX / sizeof(float) };

@@ -1,8 +1,8 @@
 /*
- * Collectives in groups, with 4, 6 and 8 ranks as a grid of two rows. Groups that share no rank
  * Collectives in groups: 4, 6 and 8 ranks as a grid of two rows. Groups without a common rank work
  * at the same time. Reduce-scatter in the rows, all-reduce in the columns and all-gather in the
  * rows compute the sum of all ranks. Every element is compared. Bytes are compared with the
+ * formulas.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>

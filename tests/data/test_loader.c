@@ -1,6 +1,5 @@
 /* Batches made by threads: the same batches in the same order, for any number of threads and
- * batches ahead.
- */
+ * batches ahead. */
 #include "common/data/loader.h"
 
 #include <errno.h>

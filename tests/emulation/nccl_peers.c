@@ -146,8 +146,8 @@ static size_t length_of(size_t count, int chunk, int size)
     return first_of(count, chunk + 1, size) - first_of(count, chunk, size);
 }
 
-/* Step s of 2(W-1) sends chunk (rank - s). In the first half the received chunk is added, then it
- * replaces. */
+/* Step s of 2(W-1) sends chunk (rank - s). In the first half the received chunk is added to this
+ * rank's. In the second half it replaces this rank's. */
 static enum peers_result ring_step(struct peers *peers, float *data, size_t count, int s,
                                    float *room)
 {

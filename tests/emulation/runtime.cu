@@ -1,8 +1,8 @@
 /*
  * A stand-in for the parts of CUDA's run-time that psring calls, on the host. Device memory is the
- * host's, and work is done within the call. A recorded stream keeps its work for the graph. With it
- * the CUDA device is tested without a GPU, except for the GPU itself. An upload from host memory
- * while a stream is recorded fails: a recorded step would repeat the same data.
+ * host's, and work is done within the call. A recorded stream keeps its work for the graph. This
+ * tests the CUDA device without a GPU, except for the GPU itself. An upload from host memory while
+ * a stream is recorded fails: a recorded step would repeat the same data.
  *
  * EMULATED_GPUS lists the PCI bus ids of the GPUs that a process sees, separated by commas. An
  * "error" means a system that is not ready. EMULATED_LOG.RANK gets the id of the GPU that the rank

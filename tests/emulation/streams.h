@@ -36,7 +36,7 @@ struct stream {
     std::deque<struct item> items;      /* delayed */
     uint64_t asked = 0, finished = 0;   /* items */
     bool busy = false;                  /* a thread does an item */
-    std::vector<uint64_t> items_before; /* (given): before each work of the other thread */
+    std::vector<uint64_t> items_before; /* (given): items before each work of the other thread */
     uint64_t given = 0, done = 0;
     int queries = 0; /* this many queries still find it unfinished */
 };

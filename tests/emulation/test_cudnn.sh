@@ -27,7 +27,7 @@ says()
 
 silent()
 {
-    ! grep -e 'psring.*--conv' "$folder/log" || fail "$1: complains:"
+    ! grep -e 'psring.*--conv' "$folder/log" || fail "$1: a message about --conv:"
 }
 
 same() # WHAT EXPECTED: check the weights of the last run

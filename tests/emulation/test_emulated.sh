@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_emulated.sh PSRING-AWARE: psring with the emulated CUDA device, as users run it. Recorded and unrecorded steps,
-# one process and two workers with staged buckets give the same bits.
+# test_emulated.sh PSRING-AWARE: psring with the emulated CUDA device, as users run it. Recorded and unrecorded steps
+# give the same bits. Two workers with staged buckets give the bits of one process that plays both.
 set -euo pipefail
 test_images=100
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh

@@ -16,7 +16,7 @@ rows()
     rm -f "$folder/train.csv"
     train 0 --backend none --model lenet --batch 8 --steps 4 --log-steps 2 --conv own \
         --metrics "$folder/train.csv" "$@"
-    ! grep '^psring: ' "$folder/log" || fail "$what: complains"
+    ! grep '^psring: ' "$folder/log" || fail "$what: unexpected message"
     found=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
                      NR > 1 { printf "%s,%s ", $at["gpu_memory_bytes"], $at["gpu_utilization"] }' "$folder/train.csv")
     [[ $found == "$expected " ]] || fail "$what: '$found', expected '$expected '"

@@ -1,7 +1,7 @@
 /*
  * strangers FRAMES SECONDS PORT...: sends to a run's ports what uninvited programs may send, all at
- * once. ZeroMQ sockets, without a password or with a wrong one, send FRAMES frames to every port:
- * random bytes, empty frames, frames above the limit, truncated headers, and headers that are right
+ * once. ZeroMQ sockets, without a password or with a wrong one, send FRAMES frames to every port.
+ * Frames are random bytes, empty, above the limit, truncated headers, or headers that are right
  * except for the run. Messages have one to five frames, and one message never ends. A refused
  * socket is replaced by a new one. Other connections send nothing, or something that is not
  * ZeroMQ's protocol. All stay open for SECONDS. Prints how many frames were sent and how often a

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # test_failures.sh [--short]: an error that ends a run ends it on all ranks. The message contains a remedy, the exit
-# code is that of the contract, and no process is left. --short: only some of the options on which ranks differ, and
-# some of the ends for each backend.
+# code is that of the contract, and no process is left.
+#
+# --short: only some of the options on which ranks differ, and some of the ends for each backend.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"

@@ -16,7 +16,7 @@ start_ranks()
     shift
     rm -f "$folder/rows.csv"
     launch "$lib/ranks.sh" "$count" "$@"
-    within at_work || fail "$*: does nothing:"
+    within at_work || fail "$*: no step and no end:"
     mapfile -t ranks < <(pgrep -s "$session" -x psring)
     ((${#ranks[@]} == count)) || fail "$*: ${#ranks[@]} processes, expected $count:"
 }
@@ -38,7 +38,7 @@ stall()
 
 warned_once() # WHAT RANK: one warning names it; a busy machine may have starved another rank
 {
-    (($(grep -c "warning: rank $2 " "$folder/log") == 1)) || fail "$1: not one warning of rank $2:"
+    (($(grep -c "warning: rank $2 " "$folder/log") == 1)) || fail "$1: expected one warning about rank $2:"
 }
 
 # A paced step leaves time to stop a rank, and leaves the processors to other tests.
@@ -132,7 +132,7 @@ if ((!short)); then
     start_ranks 3 "${training[@]}" --steps 100000000 --backend ring --stall-warning 0 --timeout 4
     kill -STOP "${ranks[1]}"
     expect_end "a rank that hangs, no warnings" failure 'error: rank 1 on .* a sign of life for [0-9]* s'
-    ! grep -q 'warning: ' "$folder/log" || fail "no warnings wanted:"
+    ! grep -q 'warning: ' "$folder/log" || fail "a warning despite --stall-warning 0:"
 fi
 
 launch "${training[@]}" --stall-warning 9 --timeout 9

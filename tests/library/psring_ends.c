@@ -205,7 +205,7 @@ Test(psring, a_rank_that_dies_among_hosts, .init = clean_environment)
 
 /* An error of rank 3 alone, which lives on. Rank 2, which then waits for rank 3 in shared memory,
  * gets an error, too. */
-static _Atomic int *with_an_error; /* number of ranks; shared by all */
+static _Atomic int *with_an_error; /* number of ranks that have their error; shared */
 
 static void do_fail_beside_another(const struct psring_options *options)
 {

@@ -36,9 +36,9 @@ by_rendezvous()
         pids+=($!)
     done
     for pid in "${pids[@]}"; do
-        wait "$pid" || fail "$1 on $2 ranks by rendezvous"
+        wait "$pid" || fail "$1 on $2 ranks by rendezvous failed"
     done
-    grep -qxF "$2 ranks: w[7] = $(expected "$2"), expected $(expected "$2")" "$folder/said.0" || fail "$1: the result"
+    grep -qxF "$2 ranks: w[7] = $(expected "$2"), expected $(expected "$2")" "$folder/said.0" || fail "$1: wrong result"
 }
 
 expected()
@@ -77,7 +77,7 @@ build_examples()
         -DEXAMPLES="$source/experiments"
     quietly "building the examples" cmake --build "$examples"
     pc=$(dirname "$(find "$prefix" -name psring.pc)")
-    [[ $(PKG_CONFIG_PATH=$pc pkg-config --modversion psring) == 0.1.0 ]] || fail "pkg-config's version"
+    [[ $(PKG_CONFIG_PATH=$pc pkg-config --modversion psring) == 0.1.0 ]] || fail "pkg-config reports another version than 0.1.0"
     # shellcheck disable=SC2046  # words
     quietly "pkg-config" "${CC:-cc}" -std=c11 -Wall -Werror -o "$examples/by_pkg_config" "$source/experiments/minimal.c" \
         $(PKG_CONFIG_PATH=$pc pkg-config --cflags --libs psring) -Wl,-rpath,"$(dirname "$library")"
@@ -90,7 +90,7 @@ install_library plain "$plain"
 build_examples "$@"
 for program in minimal minimal_cpp by_pkg_config; do
     by_rendezvous "$examples/$program" 3
-    [[ $("$examples/$program") == "1 ranks: w[7] = 7.000, expected 7.000" ]] || fail "$program alone"
+    [[ $("$examples/$program") == "1 ranks: w[7] = 7.000, expected 7.000" ]] || fail "$program alone: wrong result"
 done
 ! OMPI_COMM_WORLD_RANK=0 "$examples/minimal" >"$folder/log" 2>&1 || fail "an MPI launcher was not noticed"
 grep -q '^minimal: an MPI launcher has started this process, and this libpsring was built without MPI' "$folder/log" ||
@@ -116,10 +116,10 @@ build_examples "$@" -DWITH_MPI=ON
 by_rendezvous "$examples/minimal" 2
 for program in minimal minimal_cpp; do
     quietly "$program by mpirun" "$lib/mpirun.sh" 3 "$examples/$program"
-    grep -qxF "3 ranks: w[7] = 8.000, expected 8.000" "$folder/log" || fail "$program by mpirun: the result"
+    grep -qxF "3 ranks: w[7] = 8.000, expected 8.000" "$folder/log" || fail "$program by mpirun: wrong result"
 done
 quietly "MPI started by the library" "$lib/mpirun.sh" 2 "$examples/own_mpi" without
-grep -qF "MPI has been finalised, and cannot be started again in this process" "$folder/log" || fail "a second init"
+grep -qF "MPI has been finalised, and cannot be started again in this process" "$folder/log" || fail "a second psring_init: no error about MPI"
 if [[ ${lacking[*]} != *abidiff* ]]; then
     # Without private types: if there is debugging information, only types of the installed header are compared.
     headers=$prefix/include
@@ -129,7 +129,7 @@ fi
 for level in '' funneled; do
     # shellcheck disable=SC2086  # none, or a word
     quietly "own_mpi $level" "$lib/mpirun.sh" 3 "$examples/own_mpi" $level
-    grep -qxF "3 ranks, and MPI still works" "$folder/log" || fail "own_mpi: the result"
+    grep -qxF "3 ranks, and MPI still works" "$folder/log" || fail "own_mpi: wrong result"
 done
 if ((${#lacking[@]} > 0)); then
     echo "install: skipped: no ${lacking[*]} here (experiments/setup.sh --ci installs it); all other checks passed"

@@ -321,8 +321,7 @@ Test(optim, state_can_be_moved_and_parameters_can_be_sharded)
     cr_assert_eq(device_open(&device, &options), STATUS_OK);
     for (int kind = 0; optimizer_kind_names[kind]; kind++) {
         enum { N = 1001, CUT = 333, BIAS = 20 };
-        /* The tensors of the whole. The first shard has the first two, the second shard the last
-         * two. */
+        /* Tensors of the whole. The first shard has the first two, the second one the last two. */
         static const struct optimizer_tensor parts[] = {{0, CUT - BIAS, false},
                                                         {CUT - BIAS, BIAS, true},
                                                         {CUT, N - CUT - 1, false},

@@ -21,7 +21,7 @@ Test(launch, options)
     cr_assert_str_eq(config.rendezvous, "tcp://node0:29500");
     cr_assert(config.rank == 2 && config.world_size == 3);
     cr_assert(config.startup_timeout == 60);
-    /* Rank 3 is out of range. Rank 0 reports this to all ranks, not the parser. */
+    /* Rank 3 is out of range. The parser accepts it, and rank 0 reports it to all ranks. */
     accept(CONFIG_TRAIN, &config, "--rendezvous tcp://node0:29500 --rank 3 --world-size 3");
     accept(CONFIG_INFO, &config, "--rendezvous tcp://node0:29500 --rank 0 --world-size 1");
     accept(CONFIG_TRAIN, &config, "");

@@ -1,5 +1,5 @@
-/* Strangers at psring's port: the listener drops a connection that sends something else or nothing.
- * A stranger does not delay the others. */
+/* Strangers at psring's port: the listener drops a connection that sends nothing, or no hello. A
+ * stranger does not delay the others. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <sys/resource.h>

@@ -109,7 +109,7 @@ Test(message, every_wrong_field_is_refused)
     }
 }
 
-/* The fields of an answer next to its fresh parameters: how fresh they are. */
+/* The header of an answer reports how fresh its parameters are. */
 Test(message, answers_tell_how_fresh_they_are)
 {
     uint8_t bytes[MESSAGE_HEADER_BYTES];

@@ -119,7 +119,7 @@ timeout --kill-after=5 60 srun -K --mpi=pmix -N 4 --ntasks-per-node=1 "$psring" 
 ((code != 0 && code != 124 && code != 137)) || fail "no data: exit $code:"
 grep -q "$folder/none" "$folder/log" || fail "no data: the error does not name the folder:"
 
-# --- sbatch: stopped, put back, continued -----------------------------------------------------------------
+# --- sbatch: stopped, requeued, continued -----------------------------------------------------------------
 
 has_saved() { compgen -G "$folder/saved/*.checkpoint" >/dev/null; }
 is_done() { [[ -z $(timeout 10 squeue -h -j "$job" -o %T 2>/dev/null) ]] || timeout 10 squeue -h -j "$job" -o %T | grep -qE 'COMPLETED|FAILED|CANCELLED|TIMEOUT'; }
@@ -155,7 +155,7 @@ within is_done || fail "a training that diverges does not end:"
 submit --steps 100000
 within has_saved || fail "sbatch: nothing is saved:"
 timeout 30 scancel "$job"
-within is_done || fail "scancel: goes on:"
+within is_done || fail "scancel: the job continues:"
 [[ $(timeout 10 scontrol show job "$job") == *JobState=CANCELLED*Restarts=0* ]] ||
     fail "scancel: $(scontrol show job "$job")"
 echo "slurm: by srun and by sbatch, stopped and continued, the weights of mpirun"

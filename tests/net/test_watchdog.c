@@ -1,4 +1,4 @@
-/* Which rank does rank 0 blame, from the ranks' states? The connections: test_failures.sh. */
+/* The rank that rank 0 blames, given the ranks' states. The connections: test_failures.sh. */
 #include "common/net/watchdog_impl.h"
 
 #include <criterion/criterion.h>

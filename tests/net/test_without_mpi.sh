@@ -42,7 +42,7 @@ says "an MPI launcher has started this process" env OMPI_COMM_WORLD_RANK=0 "$psr
 
 "$psring" bench --backend none -e 4k >"$folder/log" 2>&1 || fail "bench alone failed"
 ranks 3 bench -e 64k -n 5 -w 1 || fail "bench on three ranks failed"
-grep -q 'every element equals the exact sum; bytes are as in theory' "$folder/rank.0" || fail "bench's sums"
+grep -q 'every element equals the exact sum; bytes are as in theory' "$folder/rank.0" || fail "bench reported wrong sums or bytes"
 
 mkdir "$folder/data"
 "$make_dataset" "$folder/data" 600 100
