@@ -142,7 +142,7 @@ static void close_all(void)
         shared_close(&ranks[r].shared);
 }
 
-/* Operations as in shared_memory.h: each rank fills its vector, all add, and each publishes. */
+/* Operations as in shared_memory.h: each rank fills its vector, all add, and each shows its sum. */
 enum { OPERATIONS = 3000 };
 
 static void *operate(void *argument)

@@ -67,7 +67,7 @@ static _Noreturn void run(const struct standin_test *test)
     exit(failed ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-/* The sanitizer ends a process that had a race with its exit code, which counts as a failure. */
+/* A process with a race ends with the sanitizer's exit code, which counts as a failure. */
 static bool passes(const struct standin_test *test)
 {
     int ended = 0;
