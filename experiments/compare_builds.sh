@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# compare_builds.sh [OPTION...] BEFORE AFTER: are all-reduces slower with the program AFTER than with BEFORE?
+# compare_builds.sh [OPTION...] BEFORE AFTER: finds out whether all-reduces are slower with AFTER than with BEFORE.
 #
-# Both are build/psring of two source trees. In one virtual cluster, and over loopback, every measurement of
-# the sweep's bench part (ring, rhd and ps; MPI_Allreduce is not ours) is made with BEFORE and AFTER by turns,
-# because only a ratio within one run means something on a machine that others use. Prints a line for each
-# size: the median of both, the ratio of the medians and that of the fastest rounds. "slower": both ratios are
-# above the limit, 1.01 where links limit, 1.03 where processors do (CPU-limited, or over loopback). Exits 1 if
-# a line says so, or if something failed. Needs network namespaces.
+# Both are build/psring of two source trees. The script alternates BEFORE and AFTER in every measurement of the
+# sweep's bench part (ring, rhd and ps; not MPI_Allreduce), in one virtual cluster and over loopback. On a shared
+# machine only a ratio within one run is reliable. Prints a line for each size: the median of both, the ratio of the
+# medians, and the ratio of the fastest rounds. "slower" means that both ratios exceed the limit: 1.01 if links limit,
+# 1.03 if processors do (CPU-limited, or over loopback). Exits with 1 if a line is slower or a measurement failed.
+# Needs network namespaces.
 #
-#   --rounds N       turns (default 3)
+#   --rounds N       rounds (default 3)
 #   --hosts LIST     numbers of workers (default 4,8)
-#   --rate RATE      of a host's link each way (default 200mbit)
+#   --rate RATE      rate of a host's link each way (default 200mbit)
 #   --sizes LIST     bytes (default 65536,262144,1048576,4799528)
-#   --iterations N   of each size (default 5)
-#   --only LIST      such as ring,ps-dedicated-4: these alone, as the plan of the sweep names them
-#   --out DIR        where the rows and the log go, in place of an earlier run's (default: a temporary
+#   --iterations N   iterations of each size (default 5)
+#   --only LIST      measure only these names of the sweep's plan, such as ring,ps-dedicated-4
+#   --out DIR        folder of the rows and the log; replaces an earlier run's (default: a temporary
 #                    folder, removed at the end)
 set -euo pipefail
-export LC_ALL=C # a point in numbers, whatever the user's language
+export LC_ALL=C # decimal points in every locale
 
 unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
@@ -51,7 +51,7 @@ done
     die "--rounds '$rounds' --iterations '$iterations': expected 1 to 999" 2
 [[ $hosts =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ && $sizes =~ ^[0-9]+(,[0-9]+)*$ ]] ||
     die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between, hosts from 1 to 100" 2
-# Those of standard input, a word a line, that are to be measured.
+# Filters standard input, a name per line, for the names to be measured.
 chosen()
 {
     local name
@@ -71,7 +71,7 @@ declare -A psring=([before]=$(realpath "${programs[0]}") [after]=$(realpath "${p
 largest=$(tr ',' '\n' <<<"$hosts" | sort -n | tail -n 1)
 ((largest <= 100)) || die "--hosts '$hosts': expected at most 100, because the cluster has 200 hosts at most" 2
 
-# both RANKS ITERATIONS SIZES ARGUMENT...: one measurement with each program; the launcher is in `launcher`.
+# both RANKS ITERATIONS SIZES ARGUMENT...: measures once with each program; `launcher` has the launcher.
 both()
 {
     local ranks=$1 iterations=$2 list=$3 which
@@ -96,7 +96,7 @@ for ((round = 1; round <= rounds; round++)); do
     done
     launcher=(mpirun --allow-run-as-root --oversubscribe --bind-to none --mca pml ob1 --mca btl "self,tcp"
         --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo -x PSRING_NETWORK=loopback) separator=()
-    # Short runs: how two of them lie beside each other decides more than many iterations of one.
+    # Runs are short, because alternation improves the ratio more than many iterations do.
     for configuration in $(printf '%s\n' {ring,ring+zmq,ring+mpi,ps-dedicated-1,ps-colocated-2}{,,,} | chosen); do
         read -ra arguments < <(backend_arguments "$configuration")
         both "$(ranks_of "$configuration" 2)" $((20 * iterations)) "4,$sizes" "${arguments[@]}"

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# compare_transports.sh [OPTION...]: what does each transport cost, beside MPI_Allreduce and the machine's own limits?
+# compare_transports.sh [OPTION...]: compares each transport with MPI_Allreduce and with the machine's limits.
 #
-# In one virtual cluster, without a limit on its links unless told otherwise, every all-reduce is measured by turns: ours
-# over each transport, one server over each transport, and each algorithm of MPI_Allreduce. Prints, for each number of
-# workers and each size, the median of all rounds in us; then "tcp / mpi": the faster of ring and rhd over tcp by the
-# fastest algorithm of MPI_Allreduce, in the medians, and in the fastest rounds. Above, what the machine can do, taken in
-# the same run: the time of 4 bytes on a plain socket there and back, and what plain TCP streams carry, two of them
-# opposite ways. Without a limit on the links the processors are one: only an idle machine tells something. Needs network namespaces.
+# In one virtual cluster, by default without a limit on its links, the script alternates between psring's all-reduces
+# over each transport, one server over each transport, and each algorithm of MPI_Allreduce. For each number of workers
+# and each size it prints the median of all rounds in us. The column "tcp / mpi" is the faster of ring and rhd over tcp,
+# divided by the fastest algorithm of MPI_Allreduce: by the medians, and by the fastest rounds. The head has the
+# machine's limits from the same run: the round trip of 4 bytes on a plain socket, and the rate of two opposite TCP
+# streams. If links have no limit, processors are the limit, so use an idle machine. Needs network namespaces.
 #
-#   --rate RATE      of a host's link each way, or none (default none)
+#   --rate RATE      rate of a host's link each way, or none (default none)
 #   --hosts LIST     numbers of workers (default 2,4)
-#   --rounds N       turns (default 5)
+#   --rounds N       rounds (default 5)
 #   --sizes LIST     bytes (default 4,1024,16384,65536,262144,1048576,4799528,26214400,67108864)
-#   --iterations N   of each size in each turn (default 0: as bench chooses)
-#   --only LIST      such as ring+tcp,mpi-ring,ps-dedicated-1+zmq: these columns alone (default: all)
-#   --pin            rank r on core r (modulo how many there are): what the kernel's choice of cores does is left out
+#   --iterations N   iterations of each size in each round (default 0: as bench chooses)
+#   --only LIST      measure only these columns, such as ring+tcp,mpi-ring,ps-dedicated-1+zmq (default: all)
+#   --pin            bind rank r to core r (modulo the number of cores), so that the kernel's choice has no influence
 #   --psring FILE    the program (default: build/psring of this tree)
-#   --out DIR        where the rows and the log go, in place of an earlier run's (default: a temporary folder, removed)
+#   --out DIR        folder of the rows and the log; replaces an earlier run's (default: a temporary folder, removed)
 set -euo pipefail
-export LC_ALL=C # a point in numbers, whatever the user's language
+export LC_ALL=C # decimal points in every locale
 
 unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
@@ -49,7 +49,7 @@ need_program
 [[ $hosts =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ && ! ,$hosts, == *,1,* && $sizes =~ ^[0-9]+(,[0-9]+)*$ ]] ||
     die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between, hosts from 2 to 199" 2
 
-# What is measured, in the order of the columns.
+# The measurements, in the order of the columns.
 compared=(ring+zmq ring+mpi ring+tcp rhd+tcp mpi-default mpi-ring mpi-segmented mpi-rabenseifner
     ps-dedicated-1+zmq ps-dedicated-1+mpi ps-dedicated-1+tcp)
 if [[ $only ]]; then
@@ -78,7 +78,7 @@ for ((round = 1; round <= rounds; round++)); do
         done
     done
 done
-touch "$out/limits.csv" "$out/rows.csv" # where every turn failed
+touch "$out/limits.csv" "$out/rows.csv" # missing if every turn failed
 awk -F , -v "columns=${compared[*]}" -f "$here/sweep/median.awk" \
     -f "$here/sweep/compare_transports.awk" "$out/limits.csv" "$out/rows.csv" || failed=1
 exit $failed

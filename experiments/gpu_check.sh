@@ -1,19 +1,18 @@
 #!/usr/bin/env bash
-# gpu_check.sh [--data DIR] [--out DIR] [--build DIR]: everything that takes a GPU, in 10 minutes.
+# gpu_check.sh [--data DIR] [--out DIR] [--build DIR]: runs everything that needs a GPU, in 10 minutes.
 #
-# Builds psring with CUDA and NCCL, runs the tests that need a GPU (once more under compute-sanitizer), holds every
-# model against the CPU's, has 2 and 4 ranks on one GPU average by nccl, ps, mpi and ring, which must agree, trains
-# keras-cnn to accuracy, continues from a checkpoint, and kills a rank. Then speed: images/s by turns with PyTorch's
-# where python3 has it, each layer beside what the GPU could do at most, time by kernel. Leaves OUT/gpu_check.md, the
-# page to read, OUT/gpu_check.json, and OUT/gpu_check.tar.gz, which has a log of each part, too. All three are written after
-# every part, so that a check that is killed leaves them. Ends with 0 if every
-# part passed or had a reason to be skipped, 1 if one failed or had no time left, 77 without a GPU. Speeds that were
-# hoped for and not reached are told and are no failure.
+# Builds psring with CUDA and NCCL. Runs the tests that need a GPU, and again under compute-sanitizer. Compares every
+# model with the CPU. Compares nccl, ps, mpi and ring with 2 and 4 ranks on one GPU. Trains keras-cnn to accuracy,
+# resumes from a checkpoint, and kills a rank. Then it measures images/s alternating with PyTorch (if python3 has it),
+# each layer compared with the GPU's peak, and the time by kernel. Writes OUT/gpu_check.md (the page to read),
+# OUT/gpu_check.json, and OUT/gpu_check.tar.gz (also with the log of each part). It writes all three after every part,
+# so a killed check leaves them. Exit status: 0 if every part passed or had a reason to be skipped, 1 if a part failed
+# or had no time left, 77 without a GPU. A missed goal of speed is reported, but is not a failure.
 #
-# BUILD (build-gpu) must be new, or an earlier check's. This uses what it finds and fetches nothing. PSRING_PREFIX may name
-# what experiments/gpu_check/prefix.sh collected on another machine (the file or the unpacked folder): libraries, Open MPI, MNIST.
+# BUILD (build-gpu) must be new, or an earlier check's. The script downloads nothing. PSRING_PREFIX may name the file or
+# the unpacked folder of experiments/gpu_check/prefix.sh from another machine, with libraries, Open MPI and MNIST.
 set -uo pipefail
-export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
+export LC_ALL=C # decimal points and English messages in every locale
 # shellcheck source-path=SCRIPTDIR source=sweep/script.sh
 . "$(dirname "$0")/sweep/script.sh"
 heed_interrupts "$@"
@@ -26,7 +25,7 @@ die()
 
 LIMIT_S=560 # in all; the parts' limits add up to it
 
-# absolute NAME: of a file as the caller sees it, before this goes to the sources.
+# absolute NAME: prints the absolute path of a file, before the script changes the folder.
 absolute()
 {
     [[ ! $1 || $1 == /* ]] && echo "$1" || echo "$PWD/$1"
@@ -80,7 +79,7 @@ out=$build/gpu_check.parts # the parts' files; the results are the page, its dat
 rm -rf "$out"
 mkdir "$out" || exit 1
 
-# --- what was brought along --------------------------------------------------------------------------
+# --- the prefix from another machine -----------------------------------------------------------------
 
 if [[ -f $PSRING_PREFIX ]]; then
     mkdir -p "$build/prefix"
@@ -95,16 +94,16 @@ if [[ $PSRING_PREFIX ]]; then
 fi
 [[ $data || ! -d ../shared/data/mnist ]] || data=../shared/data/mnist
 [[ $data || ! -d shared/data/mnist ]] || data=shared/data/mnist
-# Where compilers are that no PATH names.
+# Adds folders of compilers that PATH lacks.
 command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
 
-# --- parts, and what comes of them -------------------------------------------------------------------
+# --- parts and their results -------------------------------------------------------------------------
 
 failed=0
 stop=   # why no further part can run
-group=  # the process of the part that runs
+group=  # the process of the running part
 beside= # the process of sanitize_beside
-work=   # the part's own folder, empty
+work=   # an empty folder for the part
 # shellcheck source=experiments/gpu_check/groups.sh
 . experiments/gpu_check/groups.sh
 # shellcheck source=experiments/gpu_check/data.sh
@@ -115,10 +114,10 @@ record() # NAME RESULT SECONDS LIMIT-S WHAT DETAIL
     printf '%s|%s|%s|%s|%s|%s\n' "$1" "$2" "$3" "$4" "$5" "${6//|//}" >>"$out/parts.txt"
     printf '%-12s %-8s %4s s  %s\n' "$1" "$2" "$3" "$6"
     [[ $2 == passed || $2 == skipped ]] || failed=1
-    [[ $2 == 'not run' || $2 == 'no time' ]] || write_page # as are all parts that follow, up to the last page
+    [[ $2 == 'not run' || $2 == 'no time' ]] || write_page # the parts that follow do not run either; the last page has them
 }
 
-# After every part that ran, so that a check that is killed leaves a page of what it did.
+# Called after every part that ran, so that a killed check leaves a page of its results.
 write_page()
 {
     local passed=false
@@ -133,7 +132,7 @@ write_page()
     cp "$out/gpu_check.md" "$out/gpu_check.json" "$results/" || failed=1
 }
 
-# part NAME LIMIT-S WHAT COMMAND...: a function of parts.sh, which says how it tells of itself.
+# part NAME LIMIT-S WHAT COMMAND...: runs a function of parts.sh, which describes the output of a part.
 part()
 {
     local name=$1 limit=$2 what=$3 left=$((LIMIT_S - SECONDS)) started=$SECONDS rc=0 log=$out/$1.log detail result
@@ -169,7 +168,8 @@ part()
     ((rc == 0))
 }
 
-# It takes minutes, so it goes on beside the parts that follow, of which none may measure time, until one waits for it.
+# compute-sanitizer takes minutes, so it runs in parallel with the next parts, until a part waits for it. Those parts
+# must not measure time.
 sanitize_beside()
 {
     [[ ! $stop ]] || return 0
@@ -181,7 +181,7 @@ sanitize_beside()
 
 # --- the check ---------------------------------------------------------------------------------------
 
-# What matters most comes first.
+# The most important parts come first.
 export build out data gpu work
 rm -f "$results"/gpu_check.{md,json,tar.gz}
 commit=$(git describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)
@@ -205,7 +205,7 @@ needs=data part tf32 30 "TF32 computes nearly the same, and reaches 99%, too" tf
 needs=data part resume 12 "a checkpoint is continued to the same bits" resume
 part sanitizer 40 "compute-sanitizer over the operations" sanitizer_ends "$beside"
 # shellcheck disable=SC2086  # none is no word
-end_groups $beside # nothing runs beside what follows
+end_groups $beside # nothing may run in parallel with the next parts
 beside=
 needs=data part peers 40 "a rank is killed, another one stops: the others end by themselves, and say why" peer_gone
 needs=data part speed 60 "images/s by turns with PyTorch" speed

@@ -1,37 +1,37 @@
 #!/usr/bin/env bash
-# run_consistency.sh [OPTION...]: who waits for whom, and what that costs: trainings to a target accuracy, bulk-synchronous
-# (bsp), with a backup worker, ssp:1, ssp:3, ssp:8, async, and by the ring; all workers alike, and with one that computes
-# four times as long.
+# run_consistency.sh [OPTION...]: measures the cost of waiting for other workers. Trains to a target accuracy with each
+# kind of consistency: bulk-synchronous (bsp), a backup worker, ssp:1, ssp:3, ssp:8, async, and the ring. Does so with
+# equal workers, and with one that computes four times as long.
 #
-# All runs are on this machine, over loopback, with one dedicated server (the ring has none), each seed's by turns. A step
-# computes for real and then waits until --step-ms have passed since it began (psring train --compute real:MS), so that
-# workers which share cores are equally fast, and the slow one is slow by its factor: what is compared is waiting, not
-# cores. The time is that of the steps, tests left out; between tests, each --test-steps, workers do not meet. The learning rate
-# decays towards the end of --epochs, which is the same for all.
+# All runs are on this machine, over loopback, with one dedicated server (the ring has none). The kinds alternate for
+# each seed. A step computes and then waits until --step-ms have passed since its start (psring train --compute real:MS).
+# Therefore workers that share cores are equally fast, the slow one is slow by its factor, and the script compares
+# waiting, not cores. Times are those of steps, without tests. Between tests, each --test-steps, workers do not meet. The
+# learning rate decays towards the end of --epochs, equally for all.
 #
-#   --quick            seconds: few steps of two workers and a low target, one seed; for a look, not for an answer
-#   --out DIR          where results go (default: results-DATE-TIME); an earlier run's are replaced
+#   --quick            a few seconds: few steps of two workers, a low target, one seed; only a trial
+#   --out DIR          folder of the results (default: results-DATE-TIME); replaces an earlier run's
 #   --workers N        (default 4); the last one is the slow one
-#   --factor F         how many times as long that one computes (default 4)
+#   --factor F         factor of the slow worker's computing time (default 4)
 #   --target PERCENT   accuracy on the test set (default 98.5)
 #   --seeds LIST       (default 1,2,3)
 #   --model MODEL      (default lenet, which needs little of --step-ms)
-#   --epochs N         at most (default 3)
+#   --epochs N         largest number of epochs (default 3)
 #   --batch N          images a step, per worker (default 32)
 #   --lr RATE          for all (default 0.2)
-#   --momentum M       for all (default 0: stale gradients are momentum already; with 0.9 ssp and async do not get
-#                      there; see README.md)
+#   --momentum M       for all (default 0, because stale gradients act as momentum; with 0.9 ssp and async miss the
+#                      target; see README.md)
 #   --step-ms MS       computation of a step (default 40)
 #   --test-steps N     tests every N steps (default 50)
 #   --data DIR         folder with the four files of MNIST (default: see get_mnist.sh)
 #   --psring PROGRAM   (default: build/psring of this tree)
-#   --limit SECONDS    a run that takes longer is ended, and has failed (default 1200)
+#   --limit SECONDS    time limit of a run; a longer run is ended and counts as failed (default 1200)
 #
-# DIR gets consistency.csv (a row a run), summary.txt (tables and which was first, also printed), consistency.svg, .png and .pdf,
-# report.html, provenance.json and log.txt. The exit status is 0 only if every run came to its end; one that has not
-# reached the target has, too, and the summary names it.
+# DIR gets consistency.csv (a row per run), summary.txt (tables and ranking, also printed), consistency.svg, .png and
+# .pdf, report.html, provenance.json and log.txt. The exit status is 0 if every run ended normally. A run that did not
+# reach the target also counts as ended; the summary names it.
 set -euo pipefail
-export LC_ALL=C # a point in numbers, whatever the user's language
+export LC_ALL=C # decimal points in every locale
 
 unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
@@ -68,7 +68,7 @@ parse_arguments()
     for number in factor target lr momentum step_ms; do
         [[ ${!number} =~ ^[0-9]{1,6}(\.[0-9]{1,6})?$ ]] || die "--${number//_/-} '${!number}': expected a number, e.g. 4.5" 2
     done
-    ((workers >= 2 && workers <= 99)) || die "--workers '$workers': expected 2 to 99, as somebody must wait for somebody" 2
+    ((workers >= 2 && workers <= 99)) || die "--workers '$workers': expected 2 to 99" 2
     [[ $seeds =~ ^[0-9]{1,9}(,[0-9]{1,9})*$ ]] || die "--seeds '$seeds': expected numbers with commas between" 2
     [[ -z $(tr , '\n' <<<"$seeds" | sort | uniq -d) ]] || die "--seeds '$seeds': one is there twice" 2
     need_program
@@ -90,8 +90,8 @@ interrupted() # EXIT-CODE
     exit "$1"
 }
 
-# [log_to=FILE] launch RANKS COMMAND...: for --limit at most. In the background, because bash acts on a signal only between
-# foreground commands; a SIGKILL of this script ends it, too, where there is setpriv.
+# [log_to=FILE] launch RANKS COMMAND...: runs for at most --limit. It runs in the background, because bash handles a
+# signal only between foreground commands. If setpriv exists, a SIGKILL of this script also ends it.
 launch()
 {
     local bound=(timeout -k 10 "$limit") mpi=(mpirun -n "$1" --bind-to none --oversubscribe --mca pml ob1
@@ -103,7 +103,7 @@ launch()
     wait_for_child "${bound[@]}" "${mpi[@]}" "$@"
 }
 
-# By name, the options of each kind. All but the ring have a rank more, the server. One transport for all.
+# The options of each kind, by name. All but the ring have one more rank, the server. All use one transport.
 modes=(bsp backup ssp:1 ssp:3 ssp:8 async ring)
 mode_options()
 {
@@ -115,7 +115,7 @@ mode_options()
     esac
 }
 
-# train MODE STRAGGLER SEED: a run, and its row.
+# train MODE STRAGGLER SEED: makes a run and writes its row.
 train()
 {
     local mode=$1 straggler=$2 seed=$3 ranks=$workers status=0 options
@@ -141,7 +141,7 @@ train()
         -f "$here/sweep/consistency_row.awk" "$out/run.csv" >>"$out/consistency.csv"
 }
 
-# Leaves the runs that failed, and --quick, for psring report.
+# Records failed runs and --quick for psring report.
 note_facts()
 {
     provenance_facts=$(
@@ -156,7 +156,7 @@ take_folder "${out:-results-$(date +%Y%m%d-%H%M%S)}"
 replace_files consistency.{csv,svg,png,pdf} {summary,log}.txt report.html provenance.json run.csv run.txt info.json
 begin_log "$command_line"
 started=$SECONDS failures=0 done_runs=0 child='' commands=() failed=()
-# For provenance.json, as run_scaling.sh has them.
+# Variables that provenance.sh reads, as in run_scaling.sh.
 # shellcheck disable=SC2034
 cluster='' network=loopback link_bits=0 machines_table='' cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
 IFS=, read -ra seed_list <<<"$seeds"

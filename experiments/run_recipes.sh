@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Trains keras-cnn on MNIST by the recipes of psring train --recipe list, as models/measured.csv has it: by the ring, by
-# a parameter server and by one process that plays all workers, and says what each reached.
+# Trains keras-cnn on MNIST by the recipes of psring train --recipe list, as in models/measured.csv, and prints the accuracy
+# of each. Backends: the ring, a parameter server, and one process with virtual workers.
 set -euo pipefail
-export LC_ALL=C # a point in numbers, whatever the user's language
+export LC_ALL=C # decimal points in every locale
 
 unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
@@ -36,8 +36,8 @@ clean_up()
     [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
 }
 
-# By name: how many workers it is for, the least accuracy that it must reach, in percent of the test images, and the
-# backends that train it.
+# For each recipe: its number of workers, the accuracy that it must reach (percent of the test images), and the backends
+# that train it.
 recipes=("keras-horovod 4 99.0 ring ps" "large-batch 8 99.2 ring ps none" "lars-8192 8 98.5 ring ps none")
 
 child='' psring=$here/../build/psring command_line="$0 $*"
@@ -71,7 +71,7 @@ launch=(mpirun --oversubscribe --bind-to none --mca btl 'self,tcp')
 ((EUID != 0)) || launch+=(--allow-run-as-root)
 failed=0
 
-# run RECIPE WORKERS LEAST BACKEND: a line of the table; LEAST: percent of the test images.
+# run RECIPE WORKERS LEAST BACKEND: makes a line of the table. LEAST is a percentage of the test images.
 run()
 {
     local recipe=$1 workers=$2 least=$3 backend=$4 log="$out/$1-$4.log" ranks=$2 options=()

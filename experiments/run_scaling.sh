@@ -1,35 +1,35 @@
 #!/usr/bin/env bash
-# run_scaling.sh [OPTION...]: parameter server against ring all-reduce, measured; nothing else needed.
+# run_scaling.sh [OPTION...]: measures parameter server and ring all-reduce, and needs nothing else.
 #
-# Installs what is missing, builds, gets MNIST, raises the virtual cluster, sweeps, plots, prints a
-# summary and takes the cluster down again, also when interrupted. It needs no root: see vcluster.sh --help. If the system
-# allows this user no network namespaces, it names the reason and measures on loopback, where links have no limit. If there
-# are GPUs and NCCL, it measures between them, too.
+# Installs missing packages, builds psring, gets MNIST, builds the virtual cluster, measures, plots and prints a summary.
+# Removes the cluster at the end, also when interrupted. It needs no root: see vcluster.sh --help. If the system forbids
+# network namespaces to this user, it prints the reason and measures on loopback, where links have no limit. With GPUs
+# and NCCL, it also measures between GPUs.
 #
-#   --quick | --full    a sweep of under 5 minutes; one of hours (default: half an hour)
-#   --out DIR           where results go (default: results-DATE-TIME); an earlier run's are replaced
-#   --hosts LIST        workers to sweep, e.g. 1,2,4,8; or real machines that mpirun reaches and that have this folder
-#                       at the same path: a,b,c,d, or @FILE, a hostfile, or slurm, those of the allocation that this
-#                       runs in. They are checked first. PSRING_BIND_SUBNET=10.0.0.0/24 names their network.
-#   --rate RATE         of each host's link (default: 200mbit); with real machines, what theirs is nominally
-#   --shape SHAPE       of the virtual cluster: racks with a limited link between them, hosts with rates of their own;
+#   --quick | --full    a sweep of under 5 minutes, or of hours (default: half an hour)
+#   --out DIR           folder of the results (default: results-DATE-TIME); replaces an earlier run's
+#   --hosts LIST        numbers of workers, e.g. 1,2,4,8; or real machines that mpirun reaches and that have this folder
+#                       at the same path: a,b,c,d, or @FILE (a hostfile), or slurm (this Slurm allocation). The script
+#                       checks them first. PSRING_BIND_SUBNET=10.0.0.0/24 names their network.
+#   --rate RATE         rate of each host's link (default: 200mbit); with real machines, the nominal rate
+#   --shape SHAPE       shape of the virtual cluster: racks with a limited link between them, hosts with other rates;
 #                       see vcluster.sh --help (default: flat)
 #   --sizes LIST        bytes of the all-reduces, e.g. 65536,1048576
-#   --no-train          no real training: no data needed, no accuracy measured
-#   --steps N           the real training ends after N steps
+#   --no-train          no real training: needs no data, measures no accuracy
+#   --steps N           end the real training after N steps
 #   --data DIR          folder with the four files of MNIST (default: see get_mnist.sh)
 #   --psring PROGRAM    measure this program instead of building one
-#   --limit SECONDS     a measurement that takes longer is ended, and has failed (default: several times
-#                       what its bytes take)
+#   --limit SECONDS     time limit of a measurement; a longer one is ended and counts as failed (default: several
+#                       times the time of its bytes)
 #
-# DIR gets bench.csv, train.csv, summary.txt, report.html, provenance.json, log.txt, model.json, predict.csv and
-# predict.txt (the fitted model of cost, where there were rows enough, and what it predicts), trace-ring.json and
-# trace-ps.json (three steps of training, for the report's replay), and each figure as .svg, .png and .pdf. The exit
-# status is 0 only if every measurement was made that memory and time suffice for, and was right.
+# DIR gets bench.csv, train.csv, summary.txt, report.html, provenance.json and log.txt; model.json, predict.csv and
+# predict.txt (the fitted model of cost and its predictions, if there are enough rows); trace-ring.json and
+# trace-ps.json (three steps of training, for the report's replay); and each figure as .svg, .png and .pdf. The exit
+# status is 0 if every measurement that memory and time allow was made and was right.
 set -euo pipefail
-export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
+export LC_ALL=C # decimal points and English messages in every locale
 
-PACED_MS=100        # computation that a paced step waits for
+PACED_MS=100        # timed wait of a paced step instead of computation
 PACED_BATCH=64
 WORKERS_MAX=100     # the virtual cluster has a host for each worker and each server, 200 at most
 
@@ -54,7 +54,7 @@ root=$(dirname "$here")
 
 heed_interrupts "$@"
 
-# --- what to do -------------------------------------------------------------------------------------
+# --- options ----------------------------------------------------------------------------------------
 
 parse_arguments()
 {
@@ -103,7 +103,7 @@ parse_arguments()
         { say "--sizes '$sizes': expected numbers of bytes, e.g. 65536,1048576" && exit 2; }
 }
 
-# What each mode measures, and for how long.
+# The settings of each mode.
 choose_sweep()
 {
     real_hosts='' machines=() asked_sizes=$sizes
@@ -147,25 +147,25 @@ choose_sweep()
         [[ -z $(printf '%s\n' "${machines[@]}" | sort | uniq -d) ]] ||
             { say "--hosts '$host_list': a machine is listed twice" && exit 2; }
         counts=$(counts_on ${#machines[@]} "$counts")
-        [[ $rate ]] || link_bits=0 # nobody knows
+        [[ $rate ]] || link_bits=0 # not known
     fi
     rate=${rate:-$([[ $real_hosts ]] || echo 200mbit)}
     mapfile -t workers_list < <(tr ',' '\n' <<<"$counts" | sort -nu)
     mapfile -t sizes < <(tr ',' '\n' <<<"$sizes" | sort -nu)
     max_workers=${workers_list[-1]}
-    # What fewer workers are measured with in the quick sweep: the model's gradient, else the largest.
+    # The size that the quick sweep measures with fewer workers: the model's gradient, else the largest.
     quick_size=${sizes[-1]}
     [[ " ${sizes[*]} " != *" $MODEL_BYTES "* ]] || quick_size=$MODEL_BYTES
-    # The real training runs on four workers, or the most there are; on machines, one is for the server.
+    # The real training runs on four workers, or on all if there are fewer. On real machines, one is for the server.
     train_workers=$((max_workers < 4 ? max_workers : 4))
     ((${#machines[@]} != train_workers || train_workers == 1)) || train_workers=$((train_workers - 1))
 }
 
-# --- what is needed ---------------------------------------------------------------------------------
+# --- set-up -----------------------------------------------------------------------------------------
 
 build()
 {
-    "$here/setup.sh" || say "going on with what is installed"
+    "$here/setup.sh" || say "continuing with the installed packages"
     if [[ $psring ]]; then
         [[ -x $psring ]] || die "--psring '$psring' is not a program"
         psring=$(cd "$(dirname "$psring")" && pwd)/$(basename "$psring")
@@ -185,7 +185,7 @@ get_data()
     if data=$("$here/get_mnist.sh" ${data:+--data "$data"}); then
         data_arguments=(--data "$data")
     else
-        say "no data, so no real training; --data DIR names a folder that has it"
+        say "no data set found, so no real training; name its folder with --data DIR"
         train=''
         failures=$((failures + 1))
     fi
@@ -208,14 +208,14 @@ interrupted() # EXIT-CODE
 {
     trap '' INT TERM HUP
     rm -f "$out/last.txt"
-    say "interrupted: $out has what had been measured, and log.txt; there is no summary of it"
+    say "interrupted: $out has the finished measurements and log.txt, without a summary"
     exit "$1"
 }
 
 # --- measuring --------------------------------------------------------------------------------------
 
-# keep_training STATUS: the rows of a training that came to its end go to train.csv. Those of one that failed midway
-# would pass for a whole training.
+# keep_training STATUS: appends the rows of a finished training to train.csv. Rows of a failed training would look like a
+# whole one.
 keep_training()
 {
     if [[ -s $out/training.csv ]] && (($1 == 0)); then
@@ -224,8 +224,8 @@ keep_training()
     rm -f "$out/training.csv"
 }
 
-# measure WHAT RANKS COMMAND...: into the log; a failure is counted and the sweep goes on. What bench refuses because
-# it needs more memory than there is is no failure: $wanted_gb.
+# measure WHAT RANKS COMMAND...: runs a measurement, with its output in the log. Counts a failure; the sweep continues. A
+# refusal of bench for lack of memory is not a failure; it sets $wanted_gb.
 measure()
 {
     local what=$1 ranks=$2
@@ -266,7 +266,7 @@ sweep()
     measure_again
 }
 
-# measure_point LINE [FILE]: a line of the plan; rows of bench go to FILE (default: bench.csv).
+# measure_point LINE [FILE]: measures a line of the plan. Rows of bench go to FILE (default: bench.csv).
 measure_point()
 {
     local kind configuration workers list arguments ranks rows=${there:-$out} placing on_gpus=''
@@ -298,7 +298,7 @@ measure_point()
             "$psring" train "${arguments[@]}" --model keras-cnn --compute "paced:$PACED_MS" \
             --batch $PACED_BATCH --steps "$paced_steps" --metrics "$rows/training.csv"
         ;;
-    recorded) # for the report's replay; a run of its own, as recording takes time
+    recorded) # for the report's replay; a separate run, because recording takes time
         measure "$configuration, $(counted "$workers" worker), the same, three steps recorded" "$ranks" \
             "$psring" train "${arguments[@]}" --model keras-cnn --compute "paced:$PACED_MS" --batch $PACED_BATCH --steps 5 \
             --timeline-steps 2:4 --timeline "$out/$(trace_of "$configuration")" ||
@@ -309,7 +309,7 @@ measure_point()
             "$psring" train "${arguments[@]}" --model keras-cnn --compute real --reduce-order ring \
             "${train_arguments[@]}" "${data_arguments[@]}" --metrics "$rows/training.csv"
         ;;
-    gpu-train) # NCCL adds in an order of its own
+    gpu-train) # NCCL adds in another order
         measure "$configuration, $(counted "$workers" GPU), real training" "$ranks" \
             "$psring" train "${arguments[@]}" --model keras-cnn "${train_arguments[@]}" "${data_arguments[@]}" \
             --metrics "$rows/training.csv"
@@ -317,7 +317,7 @@ measure_point()
     esac
 }
 
-# After a failure on real machines: is one gone? Then the rest would only fail, each after its limit.
+# After a failure on real machines: ends the sweep if one is gone. All other measurements would fail at their limits.
 machines_are_there()
 {
     [[ $real_hosts ]] || return 0
@@ -329,8 +329,8 @@ machines_are_there()
 
 # --- measuring again --------------------------------------------------------------------------------
 
-# At the end of the sweep: measurements that something disturbed (psring report --unsteady says which), and only the first
-# few, so that the sweep stays bounded.
+# At the end of the sweep: repeats disturbed measurements (psring report --unsteady lists them), but only the first few,
+# so that the sweep stays bounded.
 AGAIN_MOST=3
 
 measure_again()
@@ -343,14 +343,14 @@ measure_again()
         index=$(index_of_start "$start" "$configuration $workers ")
         [[ $index ]] || continue
         say "not steady: $configuration, $(counted "$workers" worker): $reason; once more"
-        rm -f "$out/again.csv" # of one that failed half-way
+        rm -f "$out/again.csv" # of a measurement that failed half-way
         measure_point "${plan[index]}" again.csv || machines_are_there || break
         replace_rows "${rows_of[index]}" "$out/bench.csv" "$out/again.csv"
     done
     rm -f "$out/again.csv"
 }
 
-# Lines of bench.csv; where there is none yet, as if its header were there.
+# Prints the number of lines of bench.csv. Without the file it is 1, as with a header alone.
 count_rows()
 {
     wc -l 2>/dev/null <"$out/bench.csv" || echo 1
@@ -390,7 +390,7 @@ replace_rows()
     rm -f "$3"
 }
 
-# --- what is left behind ----------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------------
 
 plot()
 {
@@ -399,7 +399,7 @@ plot()
     rm -f "$out/last.txt"
 }
 
-# A run that is too short for a fit is no failure.
+# A run that is too short for a fit is not a failure.
 fit_model()
 {
     local steps=()
@@ -415,7 +415,7 @@ fit_model()
     rm -f "$out/last.txt"
 }
 
-# Leaves what psring report states about the run as a whole.
+# Writes the facts about the whole run for psring report.
 note_facts()
 {
     provenance_facts=$(
@@ -425,7 +425,7 @@ note_facts()
     )$'\n'
 }
 
-# psring report fails where a sum is wrong, which makes every time of the run worthless.
+# psring report fails if a sum is wrong, because every time of the run is then worthless.
 summarise()
 {
     "$psring" report --text "$out" >"$out/summary.txt" 2>>"$out/log.txt" || failures=$((failures + 1))
@@ -448,7 +448,7 @@ replace_files "${files[@]}"
 begin_log "$command_line"
 build
 get_data
-started=$SECONDS # the time that --quick promises is without the set-up
+started=$SECONDS # the time promised by --quick does not contain the set-up
 trap clean_up EXIT
 trap 'interrupted 130' INT
 trap 'interrupted 143' TERM

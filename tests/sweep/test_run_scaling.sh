@@ -47,7 +47,7 @@ for signal in INT TERM KILL; do
     within nothing_left "$pid" || result="something is left"
     ((before == 3 && status > 128)) || result="$before namespaces, exit $status"
     [[ ! -e /run/psring-vcluster/scaling-$pid ]] || result="the state is left"
-    [[ $signal == KILL ]] || grep -q 'interrupted: .* has what had been measured' "$folder/output" || result="it does not say so"
+    [[ $signal == KILL ]] || grep -q 'interrupted: .* has the finished measurements' "$folder/output" || result="it does not say so"
     verdict "$result" "SIG$signal leaves nothing"
 done
 

@@ -155,7 +155,7 @@ for signal in INT TERM HUP KILL; do
     within nothing_left $pid || result="something is left"
     ((status > 128)) || result="exit $status"
     [[ $(sort -u "$folder/networks") == vcluster:200mbit ]] || result="network $(sort -u "$folder/networks")"
-    [[ $signal == KILL ]] || grep -q 'interrupted: .* has what had been measured' "$folder/output" || result="it does not say so"
+    [[ $signal == KILL ]] || grep -q 'interrupted: .* has the finished measurements' "$folder/output" || result="it does not say so"
     verdict "$result" "SIG$signal leaves nothing"
 done
 
