@@ -11,9 +11,8 @@
 #include "common/comm/reduce.h"
 
 struct homework {
-    const struct backend_env *env; /* env->index of env->workers; env->transport */
-    size_t bucket;                 /* which vector is averaged now */
-    struct transport_slot slots[]; /* (workers): receives messages from each of them */
+    const struct backend_env *env; /* this worker is env->index of env->workers */
+    size_t bucket;                 /* the vector that is averaged now */
 };
 
 static struct message describe(const struct homework *self, struct chunk part)
@@ -42,17 +41,19 @@ static inline enum status receive_elements(struct homework *self, int worker, fl
 {
     enum status status = STATUS_OK;
     struct transport *transport = self->env->transport;
-    struct transport_slot *slot = &self->slots[worker];
     const struct message message = describe(self, part);
+    const size_t most = self->env->options->bucket_counts_max * sizeof(float);
+    struct transport_slot slot;
     if (part.count == 0)
         return STATUS_OK;
-    transport_slot_expect(slot, &message);
-    TRY(transport_post(transport, slot, add ? NULL : data + part.offset));
-    TRY(transport_wait(transport, slot));
+    TRY(transport_slot_init(&slot, transport, worker, most));
+    transport_slot_expect(&slot, &message);
+    TRY(transport_post(transport, &slot, add ? NULL : data + part.offset));
+    TRY(transport_wait(transport, &slot));
     if (add)
-        reduce_add(data + part.offset, slot->payload, part.count);
-    transport_release(transport, slot);
+        reduce_add(data + part.offset, slot.payload, part.count);
 out:
+    transport_slot_fini(&slot, transport);
     return status;
 }
 
@@ -82,25 +83,12 @@ out:
 
 static enum status homework_open(void **self, const struct backend_env *env)
 {
-    size_t bytes = env->options->bucket_counts_max * sizeof(float);
-    struct homework *homework =
-        calloc(1, sizeof *homework + (size_t)env->workers * sizeof *homework->slots);
+    struct homework *homework = calloc(1, sizeof *homework);
     if (!homework)
         return STATUS_NO_MEMORY;
     homework->env = env;
     *self = homework;
-    enum status status = STATUS_OK;
-    for (int worker = 0; worker < env->workers && status == STATUS_OK; worker++)
-        status = transport_slot_init(&homework->slots[worker], env->transport, worker, bytes);
-    return status;
-}
-
-static void homework_close(void *self)
-{
-    struct homework *homework = self;
-    for (int worker = 0; worker < homework->env->workers; worker++)
-        transport_slot_fini(&homework->slots[worker], homework->env->transport);
-    free(homework);
+    return STATUS_OK;
 }
 
 const struct backend backend_homework = {
@@ -110,5 +98,5 @@ const struct backend backend_homework = {
     .default_transport = TRANSPORT_TCP,
     .open = homework_open,
     .allreduce = allreduce,
-    .close = homework_close,
+    .close = free,
 };

@@ -26,7 +26,7 @@ heed_interrupts "$@"
 
 COMPILE_S=15
 # The judge sees the solution's calls of these functions.
-watched=(slot_init slot_expect send sent wait_sent flush post wait wait_any)
+watched=(slot_init slot_fini send sent wait_sent flush post wait wait_any)
 
 parse_arguments()
 {

@@ -373,17 +373,6 @@ static void check_bounds(const char *memory, size_t bytes, const char *does)
                  PART(part), (ssize_t)court.count - 1);
 }
 
-static void check_opened(const struct transport_slot *slot)
-{
-    size_t i = 0;
-    while (i < court.slot_count && court.slots[i] != slot)
-        i++;
-    if (i == court.slot_count)
-        conclude(
-            "worker %d receives from a worker that does not exist, by a slot that it never opened",
-            own->index);
-}
-
 /* After a call that failed: names the message that should have come, if another one has. */
 static _Noreturn void conclude_failure(const char *call, enum status status)
 {
@@ -404,13 +393,27 @@ static _Noreturn void conclude_failure(const char *call, enum status status)
     conclude("%s of worker %d failed: %s", call, own->index, status_name(status));
 }
 
-/* A message has come into a slot. */
-static void take(const struct transport_slot *slot)
+/* The receive that was posted into the slot; NULL: none. */
+static struct receive **find_receive(const struct transport_slot *slot)
 {
     struct receive **link = &own->receives;
     while (*link && (*link)->slot != slot)
         link = &(*link)->next;
-    struct receive *receive = *link;
+    return link;
+}
+
+static void forget(const struct transport_slot *slot)
+{
+    struct receive **link = find_receive(slot), *receive = *link;
+    if (receive)
+        *link = receive->next;
+    free(receive);
+}
+
+/* A message has come into a slot. */
+static void take(const struct transport_slot *slot)
+{
+    const struct receive *receive = *find_receive(slot);
     struct sent *sent = sent_for(slot);
     if (!receive || !sent)
         return;
@@ -427,8 +430,7 @@ static void take(const struct transport_slot *slot)
                     own->index, MEMORY(mine->from, mine->bytes), to);
         }
     }
-    *link = receive->next;
-    free(receive);
+    forget(slot);
     sent->received = own->clock[own->index];
     court.routes[slot->peer][own->index].taken++;
     for (int w = 0; w < court.workers; w++) {
@@ -443,7 +445,7 @@ static void take(const struct transport_slot *slot)
 
 enum status __wrap_transport_slot_init(struct transport_slot *slot, struct transport *transport,
                                        int peer, size_t capacity);
-void __wrap_transport_slot_expect(struct transport_slot *slot, const struct message *expected);
+void __wrap_transport_slot_fini(struct transport_slot *slot, struct transport *transport);
 enum status __wrap_transport_send(struct transport *transport, int peer,
                                   const struct message *message, const void *payload,
                                   uint64_t *ticket);
@@ -462,24 +464,21 @@ enum status __wrap_transport_slot_init(struct transport_slot *slot, struct trans
 {
     if (own) {
         pthread_mutex_lock(&court.lock);
-        void *grown = memory_grow(court.slots, &court.slot_room, court.slot_count,
-                                  sizeof *court.slots, "slots");
-        CHECK(grown);
-        court.slots = grown;
-        court.slots[court.slot_count++] = slot;
+        if (own->doing != APART || peer != own->index) /* `open` may open all, its own too */
+            check_peer(peer, "receives from");
         pthread_mutex_unlock(&court.lock);
     }
     return transport_slot_init(slot, transport, peer, capacity);
 }
 
-void __wrap_transport_slot_expect(struct transport_slot *slot, const struct message *expected)
+void __wrap_transport_slot_fini(struct transport_slot *slot, struct transport *transport)
 {
     if (own) {
         pthread_mutex_lock(&court.lock);
-        check_opened(slot);
+        forget(slot);
         pthread_mutex_unlock(&court.lock);
     }
-    transport_slot_expect(slot, expected);
+    transport_slot_fini(slot, transport);
 }
 
 enum status __wrap_transport_send(struct transport *transport, int peer,
@@ -575,7 +574,6 @@ enum status __wrap_transport_post(struct transport *transport, struct transport_
     if (!own)
         return transport_post(transport, slot, into);
     enter(COMPUTING);
-    check_opened(slot);
     check_peer(slot->peer, "receives from");
     size_t bytes = slot->expected.kind != 0 ? slot->expected.length : slot->capacity;
     if (into && slot->expected.kind != 0)
@@ -613,7 +611,6 @@ static void begin_waiting(struct transport_slot *const *slots, size_t count)
         const struct transport_slot *slot = slots[i];
         if (!slot)
             continue;
-        check_opened(slot);
         if (!slot->posted)
             conclude("worker %d waits for a message from worker %d without transport_post",
                      own->index, slot->peer);
