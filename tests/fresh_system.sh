@@ -11,15 +11,58 @@ unset CDPATH # cd prints a folder that it finds there
 root=$(cd "$(dirname "$0")/.." && pwd)
 ((EUID == 0)) || { echo "fresh_system.sh: needs root, for debootstrap and chroot" >&2 && exit 1; }
 command -v debootstrap >/dev/null || { echo "fresh_system.sh: apt-get install debootstrap" >&2 && exit 1; }
+# Own mounts: none of them reaches the machine's, and they end with the processes that see them.
+if [[ ! ${PSRING_FRESH_MOUNTS:-} ]]; then
+    exec env PSRING_FRESH_MOUNTS=own unshare --mount --propagation slave "$BASH" "$0" "$@"
+fi
+unset PSRING_FRESH_MOUNTS
 system=$(mktemp -d /tmp/psring-fresh-XXXXXX)
 mounts=("$system") # itself, because `ip netns exec` needs / to be a mount
 chmod 755 "$system"
 mount --bind "$system" "$system"
 
+# in_background COMMAND...: bash acts on a signal only between foreground commands.
+child=''
+in_background()
+{
+    local status=0
+    "$@" &
+    child=$!
+    wait $child || status=$?
+    child=''
+    return $status
+}
+
+# signal_inside SIGNAL: to all processes whose root is the folder. False if there is none.
+signal_inside()
+{
+    local process any=1
+    for process in /proc/[0-9]*; do
+        [[ $(readlink "$process/root" 2>/dev/null) == "$system" ]] || continue
+        any=0
+        kill "-$1" "${process##*/}" 2>/dev/null || true
+    done
+    return $any
+}
+
+end_processes()
+{
+    local signal=TERM round
+    for ((round = 0; round < 300; round++)); do
+        signal_inside $signal || break
+        signal=0 # they have 20 s
+        ((round < 200)) || signal=KILL
+        sleep 0.1
+    done
+    [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
+}
+
 # Nothing of the machine's must be below the folder when it is removed.
 remove()
 {
     local i
+    trap '' INT TERM HUP
+    end_processes
     for ((i = ${#mounts[@]} - 1; i >= 0; i--)); do
         umount -R "${mounts[i]}" || umount -Rl "${mounts[i]}"
     done
@@ -27,6 +70,9 @@ remove()
     rm -rf --one-file-system "$system"
 }
 trap remove EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
 
 bind() # FOLDER...: of this machine, there
 {
@@ -39,7 +85,7 @@ bind() # FOLDER...: of this machine, there
     done
 }
 
-debootstrap --variant=minbase --include=git,ca-certificates $SUITE "$system" >/dev/null
+in_background debootstrap --variant=minbase --include=git,ca-certificates $SUITE "$system" >/dev/null
 # The network as this machine has it.
 cp -L /etc/resolv.conf /etc/hosts "$system/etc/"
 cp -r /etc/apt/apt.conf.d /etc/apt/auth.conf.d /etc/apt/sources.list.d "$system/etc/apt/"
@@ -49,5 +95,5 @@ mkdir -p "$system/run" && mount -t tmpfs none "$system/run" && mounts+=("$system
 data=()
 [[ -z ${PSRING_DATA:-} ]] || { bind "$PSRING_DATA" && data=("PSRING_DATA=$PSRING_DATA"); }
 git clone -q --no-hardlinks "$root" "$system/psring"
-timeout --kill-after=20 $LIMIT_S chroot "$system" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+in_background timeout --kill-after=20 $LIMIT_S chroot "$system" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
     TERM="${TERM:-dumb}" "${data[@]}" /psring/tests/run.sh "$@"
