@@ -158,7 +158,7 @@ trap_signals()
 
 finish() # DIR
 {
-    (cd "$1" && pwd)
+    (unset CDPATH && cd "$1" && pwd)
     exit 0
 }
 

@@ -184,7 +184,7 @@ wrapper() # NAME PROGRAM: starts bin/PROGRAM with the libraries of this folder, 
 {
     cat >"$folder/bin/$1" <<END
 #!/bin/sh
-PSRING_PREFIX=\$(cd "\$(dirname "\$0")/.." && pwd) || exit 1
+PSRING_PREFIX=\$(unset CDPATH && cd "\$(dirname "\$0")/.." && pwd) || exit 1
 . "\$PSRING_PREFIX/env.sh"
 LD_LIBRARY_PATH=\$PSRING_PREFIX/lib\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
@@ -199,7 +199,7 @@ wrapper pkg-config pkgconf.bin
 # Replaces Open MPI's mpicc, whose settings name Debian's folders. It answers the questions of CMake.
 cat >"$folder/bin/mpicc" <<END
 #!/bin/sh
-prefix=\$(cd "\$(dirname "\$0")/.." && pwd) || exit 1
+prefix=\$(unset CDPATH && cd "\$(dirname "\$0")/.." && pwd) || exit 1
 compile="-I\$prefix/include/openmpi"
 link="-L\$prefix/lib -Wl,-rpath,\$prefix/lib -Wl,-rpath-link,\$prefix/lib -lmpi"
 case \$1 in

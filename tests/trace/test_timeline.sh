@@ -147,6 +147,7 @@ train 2 --backend ring --model lenet --batch 8 --steps $steps --timeline "$timel
 [[ $weights == "$before" ]] || fail "recording changes the weights"
 
 # By rendezvous, without MPI. Each rank has its own folder.
+# shellcheck source-path=SCRIPTDIR source=../lib/ranks_lib.sh
 . "$lib/ranks_lib.sh"
 port=$(free_port)
 mkdir "$folder/first" "$folder/second"
