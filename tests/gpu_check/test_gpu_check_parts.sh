@@ -295,7 +295,7 @@ interrupted()
         sleep 0.1
     done
     [[ -e $folder/trains ]] || fail "no part has begun:"
-    pgrep -f "$folder/bin/compute-sanitizer" >/dev/null || fail "nothing runs beside the part:"
+    within pgrep -f "$folder/bin/compute-sanitizer" || fail "nothing runs beside the part:"
     kill -"$1" "$process" # the part sleeps for 1,000 s
     wait "$process" || rc=$?
     ((rc == $2)) || fail "SIG$1: exit code $rc, expected $2:"
