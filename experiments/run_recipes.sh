@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Trains keras-cnn on MNIST by the recipes of psring train --recipe list, as in models/measured.csv, and prints the accuracy
-# of each. Backends: the ring, a parameter server, and one process with virtual workers.
+# Trains keras-cnn on MNIST by the recipes of psring train --recipe list, as in models/measured.csv, and prints the
+# accuracy of each. Backends: the ring, a parameter server, and one process with virtual workers.
 set -euo pipefail
 export LC_ALL=C # decimal points in every locale
 

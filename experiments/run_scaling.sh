@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # run_scaling.sh [OPTION...]: measures parameter server and ring all-reduce, and needs nothing else.
 #
-# Installs missing packages, builds psring, gets MNIST, builds the virtual cluster, measures, plots and prints a summary.
-# Removes the cluster at the end, also when interrupted. It needs no root: see vcluster.sh --help. If the system forbids
-# network namespaces to this user, it prints the reason and measures on loopback, where links have no limit. With GPUs
-# and NCCL, it also measures between GPUs.
+# Installs missing packages, builds psring, gets MNIST, builds the virtual cluster, measures, plots and prints a
+# summary. Removes the cluster at the end, also when interrupted. It needs no root: see vcluster.sh --help. If the
+# system forbids network namespaces to this user, it prints the reason and measures on loopback, where links have no
+# limit. With GPUs and NCCL, it also measures between GPUs.
 #
 #   --quick | --full    a sweep of under 5 minutes, or of hours (default: half an hour)
 #   --out DIR           folder of the results (default: results-DATE-TIME); replaces an earlier run's
@@ -214,8 +214,8 @@ interrupted() # EXIT-CODE
 
 # --- measuring --------------------------------------------------------------------------------------
 
-# keep_training STATUS: appends the rows of a finished training to train.csv. Rows of a failed training would look like a
-# whole one.
+# keep_training STATUS: appends the rows of a finished training to train.csv. Rows of a failed training would look like
+# a whole one.
 keep_training()
 {
     if [[ -s $out/training.csv ]] && (($1 == 0)); then
@@ -224,8 +224,8 @@ keep_training()
     rm -f "$out/training.csv"
 }
 
-# measure WHAT RANKS COMMAND...: runs a measurement, with its output in the log. Counts a failure; the sweep continues. A
-# refusal of bench for lack of memory is not a failure; it sets $wanted_gb.
+# measure WHAT RANKS COMMAND...: runs a measurement, with its output in the log. Counts a failure; the sweep continues.
+# A refusal of bench for lack of memory is not a failure; it sets $wanted_gb.
 measure()
 {
     local what=$1 ranks=$2
@@ -365,8 +365,8 @@ index_of()
     done
 }
 
-# index_of_start NUMBER REST: of the point of the plan that left the rows of this start. A start that failed left none, and
-# does not count.
+# index_of_start NUMBER REST: of the point of the plan that left the rows of this start. A start that failed left none,
+# and does not count.
 index_of_start()
 {
     local left=$1 kind index first last

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# setup.sh [--simulate] [--ci]: installs the Debian packages that psring is built, run and plotted with.
+# setup.sh [--simulate] [--ci]: installs the Debian packages that psring needs to build, run and plot.
 #
-# Asks dpkg what is there, so it is done at once when nothing is missing. --simulate adds SimGrid, for
-# simulate.sh. --ci adds that, too, what only the checks of the sources and of libpsring need, and for
-# tests openssh-server, whose sshd Debian then starts, slurm-wlm, of which munge, and chromium, in which
-# a report is used. Without apt it says what to install and exits 1.
-# CUDA and NCCL are optional and not installed here: where cmake finds a toolkit with nvcc, they are used.
+# Asks dpkg for missing packages, so it ends at once if there are none. --simulate adds SimGrid, for
+# simulate.sh. --ci adds SimGrid, the packages of the checks of sources and of libpsring, and for tests
+# openssh-server (Debian starts sshd), slurm-wlm (Debian starts munge), and chromium to open a report.
+# Without apt it prints what to install and exits with 1.
+# CUDA and NCCL are optional and not installed here. cmake uses them if it finds a toolkit with nvcc.
 set -euo pipefail
 
 usage()
@@ -13,7 +13,7 @@ usage()
     sed -n '2,8s/^# \{0,1\}//p' "$0"
 }
 
-# One line a package: alternatives are separated by |, the first one is what gets installed.
+# One line per package. | separates alternatives; the first one is installed.
 PACKAGES='
 build-essential
 cmake

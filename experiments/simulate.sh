@@ -1,35 +1,36 @@
 #!/usr/bin/env bash
-# simulate.sh [OPTION...]: one all-reduce at worker counts that nobody has at hand: psring's own ring, rhd and parameter
-# server, as they are, in SimGrid instead of on a network.
+# simulate.sh [OPTION...]: simulates one all-reduce with many workers. psring's code of ring, rhd and parameter server
+# runs unchanged in SimGrid instead of on a network.
 #
-# Four kinds of platform: all hosts at one switch (2 to 1,024 workers; 1 to W servers), racks whose links to each
-# other carry less than their hosts together, hosts of which half have slower links, and one host with a slow link. What
-# comes out is checked: where nothing contends, against the closed forms of the model of cost (0.5%), and with --against,
-# against measured rows (5%); a difference is WRONG, and the exit status 1.
+# There are four kinds of platform: all hosts at one switch (2 to 1,024 workers; 1 to W servers); racks with links to
+# each other that carry less than their hosts together; half of the hosts with slower links; one host with a slow link.
+# The script checks results without contention against the closed forms of the model of cost (0.5%). With --against it
+# checks results against measured rows (5%). A difference is WRONG, with exit status 1.
 #
-#   --quick             at most 16 workers; seconds
-#   --out DIR           where results go (default: results-simulate)
-#   --workers N         at most so many (default 1024)
-#   --shape-workers N   on the other three platforms (default 64); divisible by --racks
-#   --bytes N           of the vector (default 4799528, the gradient of keras-cnn)
-#   --rate BYTES        what a link carries each way, of payload, in bytes/s (default 23812500: 200 Mbit/s less headers)
-#   --latency SECONDS   of a message (default 6e-5)
-#   --cost-model FILE   a model.json (psring predict --fit): both as fitted, all for each network and transport in it
-#   --link NAME         of these, NETWORK/TRANSPORT alone
+#   --quick             at most 16 workers; takes seconds
+#   --out DIR           folder of the results (default: results-simulate)
+#   --workers N         largest number of workers (default 1024)
+#   --shape-workers N   workers on the other three platforms (default 64); divisible by --racks
+#   --bytes N           size of the vector (default 4799528, the gradient of keras-cnn)
+#   --rate BYTES        payload rate of a link each way, in bytes/s (default 23812500: 200 Mbit/s less headers)
+#   --latency SECONDS   latency of a message (default 6e-5)
+#   --cost-model FILE   a model.json (psring predict --fit): use its rate and latency, for each network and transport
+#   --link NAME         use only NETWORK/TRANSPORT of the model
 #   --racks N           (default 4)
-#   --oversubscribed F  by how much a rack's hosts exceed its link to the others (default 4)
-#   --slow F            the share of the rate that a slow link has (default 0.5)
-#   --against FILE      a bench.csv: the same shapes are simulated, with each row's own rate (of a nominal one, what TCP carries) and, of
-#                       a virtual cluster, its token buckets; with headers; and compared. Rows that a link did not limit (loopback, busy CPUs) are
-#                       left out, those of links that are not all alike (vcluster.sh --shape), and those of less than 1 MB
-#   --build DIR         psring-simulate is built there (default: build-simulate)
+#   --oversubscribed F  rates of a rack's hosts together / rate of its link to the other racks (default 4)
+#   --slow F            rate of a slow link / rate of the others (default 0.5)
+#   --against FILE      a bench.csv: simulate the same shapes and compare. Uses the rate of each row (of a nominal rate, the
+#                       share that TCP carries), headers, and the token buckets of a virtual cluster. Leaves out rows that
+#                       no link limited (loopback, busy CPUs), of unequal links (vcluster.sh --shape), and below 1 MB
+#   --build DIR         build folder of psring-simulate (default: build-simulate)
 #
-# DIR gets simulate.csv, with bench.csv's columns (network simulated:..., with --cost-model simulated:NETWORK/TRANSPORT/...;
-# theory_time_us with the latencies), against.csv, measured beside simulated, and simulate-summary.txt, which is also printed, and
-# simulate-log.txt; in the folder of a run nothing of the run is lost, and psring report DIR shows both. Needs SimGrid
-# (setup.sh --simulate); without it the exit status is 77. A first build takes two minutes, all simulations some four.
+# DIR gets simulate.csv with bench.csv's columns (network simulated:..., with --cost-model
+# simulated:NETWORK/TRANSPORT/...; theory_time_us with the latencies), against.csv (measured and simulated),
+# simulate-summary.txt (also printed) and simulate-log.txt. DIR may be the folder of a run: its files stay, and psring
+# report DIR shows both. Needs SimGrid (setup.sh --simulate); without it the exit status is 77. A first build takes two
+# minutes, all simulations about four.
 set -euo pipefail
-export LC_ALL=C # a point in numbers, whatever the user's language
+export LC_ALL=C # decimal points in every locale
 
 unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
@@ -71,13 +72,13 @@ parse_arguments()
     ((workers >= 2 && workers <= 1024)) || die "--workers '$workers': expected 2 to 1024" 2
     ((shape_workers % racks == 0 && shape_workers <= 1024)) ||
         die "--shape-workers '$shape_workers': expected at most 1024, and as many for each of $racks racks (--racks)" 2
-    [[ ! $cost_model || ! $given =~ --(rate|latency)( |$) ]] || die "--${BASH_REMATCH[1]}: --cost-model has it; leave one of them out" 2
-    [[ ! $link || $cost_model ]] || die "--link '$link': one of --cost-model; add that" 2
+    [[ ! $cost_model || ! $given =~ --(rate|latency)( |$) ]] || die "--${BASH_REMATCH[1]}: --cost-model contains it; omit one of them" 2
+    [[ ! $link || $cost_model ]] || die "--link '$link' needs --cost-model FILE" 2
     [[ ! $cost_model || -r $cost_model ]] || die "--cost-model '$cost_model': cannot be read; expected a model.json (psring predict --fit)" 2
     [[ ! $against || -r $against ]] || die "--against '$against': cannot be read; expected a bench.csv" 2
 }
 
-# To $work/links, a line a platform: NETWORK/TRANSPORT/ or nothing, rate, latency.
+# Writes a line per platform to $work/links: NETWORK/TRANSPORT/ or nothing, rate, latency.
 find_links()
 {
     [[ $cost_model ]] || {

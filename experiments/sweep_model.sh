@@ -1,29 +1,30 @@
 #!/usr/bin/env bash
-# sweep_model.sh [OPTION...]: measures what psring predict is fitted to, in one virtual cluster, and fits it; then training
-# steps, in clusters of several rates, which nothing is fitted to, and shows what the fit says of them.
+# sweep_model.sh [OPTION...]: measures all-reduces in one virtual cluster and fits psring predict to them. Then it
+# measures training steps in clusters of several rates, without fitting, and compares them with the predictions of the
+# fit.
 #
-# For each number of workers W: ring, rhd, and the parameter server with S servers, dedicated, colocated and mixed, over
-# each transport, at each size. The points come in an order that is mixed, always in the same way, so that what there was
-# time for is a fair sample of all. All of them with the default options would take some 6 hours; --minutes ends it in time.
-# Steps likewise: W workers by ring, rhd and servers, beside a wait of 30 or 100 ms for each of the models.
-# Only an idle machine tells something. Needs network namespaces (vcluster.sh --help).
+# For each number of workers W it measures ring, rhd, and the parameter server with S servers, dedicated, colocated and
+# mixed, over each transport, at each size. The points are shuffled, always in the same way, so that the measured points
+# are a fair sample. All points with the default options would take about 6 hours; --minutes limits the time. Steps have
+# W workers by ring, rhd and servers, with a wait of 30 or 100 ms instead of computation, for each model. Use an idle
+# machine. Needs network namespaces (vcluster.sh --help).
 #
-#   --minutes N      of all-reduces: no point begins later (default 20)
-#   --step-minutes N of training steps; 0: none (default 6)
+#   --minutes N      minutes of all-reduces: no point begins later (default 20)
+#   --step-minutes N minutes of training steps; 0: none (default 6)
 #   --workers LIST   numbers of workers (default 2,3,4,5,6,7,8)
 #   --servers LIST   all: 1 to W; some: 1, W/2 and W (default all)
 #   --transports L   (default zmq,mpi,tcp)
 #   --sizes LIST     bytes (default 65536,262144,1048576,4799528,25600000)
-#   --runs N         of each point of up to 256 KB, and of steps: those differ from run to run. Their median counts
-#                    (default 3)
-#   --rate RATE      of a host's link each way (default 200mbit)
-#   --step-rates L   of clusters that steps are measured in (default 100mbit,200mbit,400mbit)
-#   --models LIST    that are trained there (default lenet,mlp,keras-cnn)
+#   --runs N         runs of each point of up to 256 KB, and of steps, because these differ between runs. Their median
+#                    counts (default 3)
+#   --rate RATE      rate of a host's link each way (default 200mbit)
+#   --step-rates L   rates of the clusters for steps (default 100mbit,200mbit,400mbit)
+#   --models LIST    models of the steps (default lenet,mlp,keras-cnn)
 #   --psring FILE    the program (default: build/psring of this tree)
-#   --out DIR        where bench.csv, train.csv, model.json, predict.csv, predict.txt and the log go, in place of an
+#   --out DIR        folder of bench.csv, train.csv, model.json, predict.csv, predict.txt and the log; replaces an
 #                    earlier run's (default: ./model)
 set -euo pipefail
-export LC_ALL=C # a point in numbers, whatever the user's language
+export LC_ALL=C # decimal points in every locale
 
 unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
@@ -67,7 +68,7 @@ for one in "$rate" "${rates[@]}"; do
 done
 
 largest=$(tr ',' '\n' <<<"$workers" | sort -n | tail -n 1)
-turns_begin $((2 * largest)) bench.csv train.csv model.json predict.csv predict.txt # W workers and W servers of their own
+turns_begin $((2 * largest)) bench.csv train.csv model.json predict.csv predict.txt # W workers and W dedicated servers
 mapfile -t plan < <(points)
 measure_points
 say "$begun of ${#plan[@]} points in $SECONDS s"

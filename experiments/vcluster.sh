@@ -1,34 +1,34 @@
 #!/usr/bin/env bash
-# vcluster.sh: a cluster on one Linux machine, with a limit on every node's link.
+# vcluster.sh: a cluster on one Linux machine, with a limit on every host's link.
 #
 #   vcluster.sh up --hosts N[xS] --rate RATE [--shape SHAPE] [--owner PID]
-#                                                          raise it, or repair or change what is there
+#                                                          create, repair or change the cluster
 #   vcluster.sh run -n N [--ranks-per-host K] [--map-by slot|node] [--launch-timeout S] [--mca KEY VALUE]...
 #                   [-x VAR[=VALUE]]... -- COMMAND...      mpirun over the hosts
 #   vcluster.sh exec HOST -- COMMAND...                    one command on one host (host0, ... or switch)
-#   vcluster.sh status                                     what is there; exits 1 if anything is amiss
-#   vcluster.sh down [--all]                               remove it, with every process in it
+#   vcluster.sh status                                     show the clusters; exits with 1 if anything is wrong
+#   vcluster.sh down [--all]                               remove the cluster, with every process in it
 #
-# Each takes --name NAME (default: main): clusters of different names know nothing of each other.
+# Each command takes --name NAME (default: main). Clusters of different names are independent.
 # RATE is a number with kbit, mbit or gbit, each way and per host: 200mbit, 1gbit, 2.5gbit; none: no limit.
-# --owner PID takes the cluster down when that process has ended, however it ended.
-# SHAPE is flat (the default), or with + between: racks:KxRATE, racks of K neighbouring hosts, each with a switch of its
-# own whose link to the others' has RATE each way; hostH:RATE, a rate of its own for a host: racks:4x100mbit+host2:50mbit.
-# --hosts 4x2: four hosts with two slots each, which is how many ranks run puts there.
-# run puts rank r on host r; with more ranks than hosts it fills each host with K neighbouring ranks (default:
-# its slots), or with --map-by node puts neighbours on different hosts: with 4x2, ranks 0 and 4 on host0.
-# Ranks that have not begun after S seconds (default: 60), because a host is cut off, say, never will: it ends them.
+# --owner PID removes the cluster when that process has ended, in any way.
+# SHAPE is flat (the default), or one or both of these with + between, as in racks:4x100mbit+host2:50mbit: racks:KxRATE puts
+# each K neighbouring hosts at a switch, with a link of RATE each way to the others; hostH:RATE sets the rate of a host.
+# --hosts 4x2: four hosts with two slots each. run puts two ranks on each.
+# run puts rank r on host r. With more ranks than hosts it fills each host with K neighbouring ranks (default:
+# its slots). --map-by node puts neighbours on different hosts: with 4x2, ranks 0 and 4 on host0.
+# run ends the ranks if they have not begun after S seconds (default: 60), because a host is cut off, for example.
 #
-# A host is a network namespace with one interface, eth0; the switch is one more namespace with a
-# bridge, and one more for each rack. A token bucket at both ends of the cable between them limits both directions, as a switch
+# A host is a network namespace with one interface, eth0. The switch is one more namespace with a
+# bridge, and one more bridge for each rack. A token bucket at both ends of each cable limits both directions, as a switch
 # port does. Nothing is added to the machine's own network: no link, no address, no firewall rule.
-# An ordinary user's cluster is inside a user namespace. Some systems forbid that, and there it needs root.
+# An ordinary user's cluster is inside a user namespace. Some systems forbid that; root is then needed.
 set -euo pipefail
-export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
+export LC_ALL=C # decimal points and English messages in every locale
 
-STATE=/run/psring-vcluster # one directory a cluster, with its config and its hosts file
+STATE=/run/psring-vcluster # one folder per cluster, with its config and its hosts file
 MAX_HOSTS=200              # host h is SUBNET.(h + 1), the switch is SUBNET.254
-GRACE_S=5                  # between asking a process to end and ending it
+GRACE_S=5                  # between TERM and KILL
 NO_CLUSTER="no cluster is up; raise one with: vcluster.sh up --hosts N --rate RATE"
 
 # shellcheck source-path=SCRIPTDIR source=sweep/script.sh
@@ -60,7 +60,7 @@ require_namespaces()
     for tool in ip tc bridge unshare nsenter setpriv setsid flock pgrep; do
         command -v $tool >/dev/null || die "$tool is missing; run experiments/setup.sh"
     done
-    [[ -e /etc/hosts ]] || die "/etc/hosts is missing, over which each host sees one of its own; an empty one will do"
+    [[ -e /etc/hosts ]] || die "/etc/hosts is missing; each host mounts another file over it. Create an empty one"
     ((EUID == 0)) || as_ordinary_user
     ! namespaces_refused || die "$refusal; $remedy"
 }
@@ -96,7 +96,7 @@ load_config()
     read_shape "$shape"
 }
 
-# "4 hosts", "4 hosts of 2 slots"
+# Prints "4 hosts", or "4 hosts of 2 slots".
 hosts_in_words()
 {
     echo "$hosts hosts$( ((slots == 1)) || echo " of $slots slots")"
@@ -140,7 +140,7 @@ choose_subnet()
     subnet=10.77.$index
 }
 
-# rate_to_bits RATE: bits a second, 0 for none, or nothing if RATE is not one.
+# rate_to_bits RATE: prints bit/s, 0 for none, or nothing if RATE is invalid.
 rate_to_bits()
 {
     [[ $1 != none ]] || { echo 0 && return; }
@@ -155,7 +155,7 @@ rate_to_bits()
     }'
 }
 
-# vcluster.sh rate RATE: prints it as bits a second; for scripts.
+# vcluster.sh rate RATE: prints bit/s, for scripts.
 print_rate()
 {
     rate_to_bits "${1:-}" | grep . || bad_usage "'${1:-}': expected a number with kbit, mbit or gbit, such as 200mbit, or none"
@@ -224,7 +224,7 @@ up()
     read_shape "$shape" # load_config had the earlier one
     id=${id:-$(cat /proc/sys/kernel/random/uuid)}
     save_config
-    # From now on, because we may be ended ourselves before all is raised.
+    # Start the watcher now, because this script may be ended before the cluster is complete.
     [[ -z $owner ]] || watch_owner "$owner" "$id"
     ensure_switch
     remove_other_racks
@@ -263,7 +263,7 @@ remove_cluster()
     rmdir "$STATE" 2>/dev/null || true
 }
 
-# --id ID, as the watcher calls it: only if the cluster is still that one.
+# The watcher gives --id ID: remove the cluster only if it still has that ID.
 down()
 {
     local all='' only=''
@@ -346,11 +346,11 @@ set_name()
     name=$1
 }
 
-# Two of these scripts at once must not choose the same subnet, or raise and remove one cluster.
+# Locks, so that two scripts do not choose the same subnet, or create and remove the same cluster at once.
 lock()
 {
     exec 9</run
-    flock -w 120 9 || die "another vcluster.sh has been raising or removing a cluster for 120 s; see ps -e"
+    flock -w 120 9 || die "another vcluster.sh has been creating or removing a cluster for 120 s; see ps -e"
 }
 
 unlock()

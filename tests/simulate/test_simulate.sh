@@ -27,8 +27,8 @@ ends 2 "--shape-workers '10': expected at most 1024, and as many for each of 4 r
 ends 2 "--rate '0': expected a number above 0" --rate 0
 ends 2 "cannot be read; expected a bench.csv" --against "$folder/none"
 ends 2 "cannot be read; expected a model.json" --cost-model "$folder/none"
-ends 2 "--rate: --cost-model has it; leave one of them out" --cost-model "$folder/model.json" --rate 1e6
-ends 2 "--link 'net/tcp': one of --cost-model; add that" --link net/tcp
+ends 2 "--rate: --cost-model contains it; omit one of them" --cost-model "$folder/model.json" --rate 1e6
+ends 2 "--link 'net/tcp' needs --cost-model FILE" --link net/tcp
 if ! command -v smpirun >/dev/null; then
     ends 77 "SimGrid is missing (Debian: libsimgrid-dev)" --quick
     skip "SimGrid is missing (Debian: libsimgrid-dev)"
