@@ -284,7 +284,7 @@ data=${PSRING_DATA:-}
 while (($# > 0)); do
     case $1 in
     -h | --help)
-        sed -n '2,7s/^# \{0,1\}//p' "$0"
+        sed -n '2,/^[^#]/{/^# shellcheck/!s/^# \{0,1\}//p}' "$0"
         exit 0
         ;;
     --data)

@@ -10,7 +10,7 @@ set -euo pipefail
 
 usage()
 {
-    sed -n '2,8s/^# \{0,1\}//p' "$0"
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
 }
 
 # One line per package. | separates alternatives; the first one is installed.

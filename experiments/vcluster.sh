@@ -34,11 +34,6 @@ NO_CLUSTER="no cluster is up; raise one with: vcluster.sh up --hosts N --rate RA
 # shellcheck source-path=SCRIPTDIR source=sweep/script.sh
 . "$(dirname "$0")/sweep/script.sh"
 
-usage()
-{
-    sed -n '2,27s/^# \{0,1\}//p' "$0"
-}
-
 die()
 {
     echo "vcluster.sh: $*" >&2

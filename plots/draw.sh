@@ -22,7 +22,7 @@ psring=$here/../build/psring
 
 case ${1:-} in
 -h | --help | '')
-    sed -n '2,7s/^# \{0,1\}//p' "$0"
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
     [[ ${1:-} ]] || exit 2
     exit 0
     ;;

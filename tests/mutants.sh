@@ -40,7 +40,7 @@ usage()
 while (($#)); do
     case $1 in
     -h | --help)
-        sed -n '2,17s/^# \{0,1\}//p' "$0"
+        sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     --named) named=1 ;;

@@ -16,7 +16,7 @@ programs=()
 while (($#)); do
     case $1 in
     -h | --help)
-        sed -n '2,9s/^# \{0,1\}//p' tests/run.sh
+        sed -n '2,/^[^#]/s/^# \{0,1\}//p' tests/run.sh
         exit 0
         ;;
     --preset | --programs)

@@ -14,7 +14,7 @@ export LC_ALL=C # decimal points and English messages in every locale
 
 usage()
 {
-    sed -n '2,11s/^# \{0,1\}//p' "$0"
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
 }
 
 out=gpu-prefix.tar.gz

@@ -28,7 +28,7 @@ while (($#)); do
         declare "${1#--}=$2"
         shift
         ;;
-    -h | --help) sed -n '2,15s/^# \{0,1\}//p' "$0" && exit ;;
+    -h | --help) usage && exit ;;
     --) shift && options=("$@") && break ;;
     *) die "unknown option '$1'; see --help" 2 ;;
     esac

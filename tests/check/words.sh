@@ -79,7 +79,7 @@ if [[ ${1-} == --list ]]; then
     list=${2:?--list needs a number}
     shift 2
 fi
-[[ ${1-} != --help && ${1-} != -h ]] || { sed -n 's/^# \{0,1\}//p;/^set/q' "$0"; exit 0; }
+[[ ${1-} != --help && ${1-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 prove
 
 cd "$root"
