@@ -88,7 +88,7 @@ as_train_csv()
     awk -v what="$1" -v parts=$(($# > 1)) '
         FILENAME ~ /csv$/ { for (i = 1; i <= split($0, cell, ","); i++) if (FNR == 1) column[cell[i]] = i; else row[i] = cell[i] }
         $1 == "busiest" { step = $7; exposed = $9; data = $10; rest = $13 }
-        $1 == "messages" { order = $7 + 0; messages = $2 + 0 }
+        $1 == "messages" { order = $NF; messages = $2 + 0 }
         $1 == "critical" && $2 == "path" { path = 1 }
         function near(name, found, expected) {
             if (found - expected > allowed * step || expected - found > allowed * step) {
