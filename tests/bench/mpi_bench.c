@@ -1,7 +1,7 @@
 /*
- * bench's measurement under mpirun: with backends made to misbehave, wrong elements are counted one
- * by one and the slowest worker's time is what is reported; all ranks agree how often to repeat,
- * and what all of them burn of the processors is added up.
+ * bench's measurement under mpirun, with backends that misbehave on purpose. bench counts each
+ * wrong element and reports the slowest worker's time. All ranks agree on the number of iterations.
+ * The processor times of all ranks are added.
  */
 #include "experiments/bench/measure.h"
 
@@ -22,11 +22,11 @@ enum { ITERS = 3, WARMUP = 2, OPERATIONS = ITERS + WARMUP, LATE_MS = 30 };
 
 static struct world *world;
 
-/* -------- backends that sum right, but then ... ----------------------------------------------- */
+/* -------- backends that add correctly, but ... ------------------------------------------------ */
 
 static enum status plain_open(void **self, const struct backend_env *site)
 {
-    *self = without_const(site); /* it keeps nothing but its site, and only reads that */
+    *self = without_const(site); /* only the site, which is only read */
     return STATUS_OK;
 }
 
@@ -45,7 +45,7 @@ static bool is_last(const struct backend_env *site)
     return site->index == site->workers - 1;
 }
 
-/* ... the last worker gets its last element wrong, every time. */
+/* ... in each operation the last element of the last worker is wrong. */
 static enum status off_by_one(void *self, size_t bucket, void *data)
 {
     const struct backend_env *site = self;
@@ -55,7 +55,7 @@ static enum status off_by_one(void *self, size_t bucket, void *data)
     return status;
 }
 
-/* ... the last worker is late, the others are not. */
+/* ... the last worker is late. */
 static enum status one_late(void *self, size_t bucket, void *data)
 {
     const struct backend_env *site = self;
@@ -66,7 +66,7 @@ static enum status one_late(void *self, size_t bucket, void *data)
     return status;
 }
 
-/* ... tell on which thread. */
+/* ... record the thread that adds. */
 static pthread_t adding_thread;
 
 static enum status note_thread(void *self, size_t bucket, void *data)
@@ -76,8 +76,8 @@ static enum status note_thread(void *self, size_t bucket, void *data)
     return add_up(self, data);
 }
 
-/* ... burn processor time: worker i so many times BURN_MS, and a server, at once, as much for each
- * operation. */
+/* ... use processor time. Worker i uses (1 + i) BURN_MS in each operation. A server uses BURN_MS
+ * for each operation, all at the start. */
 enum { BURN_MS = 2 };
 
 static double cpu_s(clockid_t clock)
@@ -166,7 +166,7 @@ static void check_wrong_elements(void)
         connection_of(&backend_off_by_one, (struct comm_options){0});
     struct bench_plan plan = plan_of(COUNT);
     cr_assert_eq(bench_measure(&measured, &connection, &plan), STATUS_OK);
-    cr_assert_eq(measured.wrong, OPERATIONS); /* on every rank, whoever saw it */
+    cr_assert_eq(measured.wrong, OPERATIONS); /* on every rank, not only on the last worker */
     bench_measurement_free(&measured);
     bench_disconnect(&connection);
 }
@@ -184,7 +184,7 @@ static void check_slowest(void)
     bench_disconnect(&connection);
 }
 
-/* One worker is late: all run as often as that one's times ask for. */
+/* One worker is late: its times decide the number of iterations of all. */
 static void check_automatic(void)
 {
     struct bench_measurement measured;
@@ -208,7 +208,7 @@ static void check_automatic(void)
     cr_assert_eq(most, -least);
 }
 
-/* The same count also where servers do not know it. */
+/* All workers agree on the count, although servers do not know it. */
 static void check_automatic_servers(void)
 {
     for (enum placement p = PLACEMENT_DEDICATED; p <= PLACEMENT_COLOCATED; p++) {
@@ -228,8 +228,8 @@ static void check_automatic_servers(void)
     }
 }
 
-/* The processor time that bench_measure says was for operations, and that of all processes while it
- * ran, in seconds. */
+/* Returns the processor time that bench_measure reports for operations. *all: the processor time of
+ * all processes during bench_measure. In seconds. */
 static double measure_cpu(const struct backend *backend, struct comm_options options, size_t count,
                           double *all)
 {
@@ -246,8 +246,8 @@ static double measure_cpu(const struct backend *backend, struct comm_options opt
     return found;
 }
 
-/* What each rank burns is in it, a server's as well; the operations that warm up, filling and
- * checking are not. */
+/* cpu_s contains the processor time of each worker and server. It does not contain the warm-up, nor
+ * filling and checking the vectors. */
 static void check_cpu_seconds(void)
 {
     double all, once = (double)BURN_MS / 1000;
@@ -264,8 +264,8 @@ static void check_cpu_seconds(void)
     cr_assert_leq(found, all / 2);
 }
 
-/* While the caller computes, another thread adds; what is timed is what that leaves, never below 0.
- */
+/* With overlap another thread adds while the caller computes. The measured time is the exposed
+ * part, never below 0. */
 static void check_overlap(void)
 {
     struct bench_connection connection =
@@ -287,12 +287,12 @@ static void check_overlap(void)
     bench_disconnect(&connection);
 }
 
-/* Strangers: whenever somebody listens they are there first. All but one say nothing. */
+/* Strangers connect to each listening port before the ranks do. All but one send nothing. */
 enum { STRANGERS = 5 };
 static int strangers[STRANGERS];
-static int strangers_called = STRANGERS; /* so many have; all: nobody is to call */
+static int strangers_called = STRANGERS; /* connected so far; STRANGERS: call no more */
 
-/* The linker puts it in the place of listen (CMakeLists.txt). */
+/* The linker replaces listen by this function (CMakeLists.txt). */
 int __real_listen(int fd, int backlog);
 int __wrap_listen(int fd, int backlog);
 int __wrap_listen(int fd, int backlog)
@@ -312,14 +312,14 @@ int __wrap_listen(int fd, int backlog)
     return result;
 }
 
-/* Where ranks outnumber cores all workers begin at one instant, and none before it. */
+/* With more ranks than cores, all workers agree on an instant and none starts before it. */
 static void check_start(void)
 {
     struct bench_start start;
     struct group *everyone;
     cr_assert_eq(world_group_new(&everyone, world, 0), STATUS_OK);
     int cores = world->cores;
-    world->cores = world->sharing_cpus; /* a core each: the barrier alone */
+    world->cores = world->sharing_cpus; /* one core for each rank: only a barrier */
     cr_assert_eq(bench_start_init(&start, world, everyone), STATUS_OK);
     cr_assert_not(start.common_clock);
     world->cores = world->sharing_cpus - 1; /* too few, on one machine */
@@ -335,7 +335,7 @@ static void check_start(void)
         cr_assert_eq(world_max(world, NULL, &least, 1), STATUS_OK);
         cr_assert_eq(most, -least);
     }
-    world->machine++; /* another machine: the barrier alone */
+    world->machine++; /* several machines: only a barrier */
     cr_assert_eq(bench_start_init(&start, world, everyone), STATUS_OK);
     cr_assert_not(start.common_clock);
     int64_t instant_ns, before_ns = clock_now_ns();
@@ -346,8 +346,8 @@ static void check_start(void)
     world_group_free(&everyone, world);
 }
 
-/* On loopback there is no telling what it must be, but all ranks are told the same; and strangers
- * that call and stay silent do not hold it up until its time-out. */
+/* On loopback the correct rate is unknown, but all ranks must get the same one. Silent strangers
+ * must not delay the probe until its time-out. */
 static void check_probe(void)
 {
     double rate = -1, most, least;

@@ -1,8 +1,8 @@
 /*
- * A backend that nothing in the repository knows (tests/bench/star) is added to the list: bench
- * times it, holds its bytes against its own formula, and refuses what it cannot do. Variants of it
- * show that bench sees a wrong formula, wrong elements, and that what nobody counts stays empty.
- * Run under mpirun.
+ * Adds a backend from outside (tests/bench/star) to the list of backends. bench times it, compares
+ * its bytes with its formula, and refuses options that it does not support. Variants of it show
+ * that bench detects a wrong formula and wrong elements, and leaves bytes empty that a backend does
+ * not count. Run under mpirun.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ static struct cost_traffic one_byte_more(const struct cost_shape *shape, int ran
     return traffic;
 }
 
-/* Right alone, wrong on the thread that averages while the caller computes. */
+/* Correct on the main thread, wrong on the thread that averages while the caller computes. */
 static enum status wrong_beside(void *self, size_t bucket, void *data)
 {
     enum status status = backend_star.allreduce(self, bucket, data);
@@ -45,7 +45,7 @@ static struct backend variant(const char *name)
 
 static char csv_path[] = "/tmp/psring_star_XXXXXX";
 
-/* The cell of `column` in the last row, as text; rank 0 only. */
+/* The cell of `column` in the last row, as text. Only on rank 0. */
 static const char *cell(const char *column)
 {
     static char head[4096], row[4096], line[4096];
@@ -91,7 +91,7 @@ static void check_timed(void)
     cr_expect_str_eq(cell("wrong"), "0");
 }
 
-/* A library that does not count: its formula may say what it likes. */
+/* The backend counts no bytes, so its wrong formula does not matter. */
 static void check_not_counted(void)
 {
     cr_assert_eq(bench("star-uncounted -b 1000 -e 1000"), STATUS_OK);

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# test_bench.sh [--short]: psring bench and psring info as a user meets them: files, messages and exit codes. Finished
+# test_bench.sh [--short]: psring bench and psring info as a user runs them: files, messages and exit codes. Finished
 # rows stay when a rank is killed.
 #
-# --short: fewer algorithms of MPI's, and a published model only by ring and by one server.
-# test_node_bytes.c has the bytes of the other backends.
+# --short: fewer MPI algorithms, and a published model only with ring and with one server. test_node_bytes.c checks the
+# bytes of the other backends.
 set -euo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
@@ -16,16 +16,16 @@ fail()
     exit 1
 }
 
-# ends CODE COMMAND...: runs it, keeping its output, and demands that exit code.
+# ends CODE COMMAND...: runs the command, keeps its output, and checks its exit code.
 ends()
 {
     local expected=$1 code=0
     shift
     "$@" >"$folder/out" 2>"$folder/err" || code=$?
-    [[ $code == "$expected" ]] || fail "$* ended with $code, expected $expected"
+    [[ $code == "$expected" ]] || fail "$*: exit code $code, expected $expected"
 }
 
-says() { grep -qF -- "$2" "$folder/$1" || fail "$1 does not say: $2"; }
+says() { grep -qF -- "$2" "$folder/$1" || fail "$1: expected the text: $2"; }
 
 # One rank, without mpirun. Sizes are rounded up to whole floats.
 ends 0 "$psring" bench --backend none -b 1 -e 10 -f 2 -n 3 --csv "$folder/one.csv"
@@ -36,18 +36,18 @@ says out "one worker: nothing is sent"
 ends 0 "$psring" bench --backend none --sizes 12,5,4096 -n 3 --csv "$folder/sizes.csv"
 [[ $(cut -d, -f8 "$folder/sizes.csv" | tr '\n' ' ') == "bytes 12 8 4096 " ]] || fail "sizes of sizes.csv"
 
-# Rows are appended, the JSON file is whole, labels come from the environment or the options.
+# bench appends rows and writes a complete JSON file. Labels come from the environment or the options.
 run=("$lib/mpirun.sh" 3 "$psring" bench --backend ps -b 1k -e 1k -n 3 --probe off --csv "$folder/a.csv"
     --json "$folder/a.json")
 PSRING_NETWORK=here PSRING_LINK_BITS=80e6 ends 0 "${run[@]}"
 ends 0 "${run[@]}" --network there
-[[ $(wc -l <"$folder/a.csv") == 3 ]] || fail "a.csv has not a header and two rows"
+[[ $(wc -l <"$folder/a.csv") == 3 ]] || fail "a.csv: expected a header and two rows"
 [[ $(cut -d, -f4,16 "$folder/a.csv" | tr '\n' ' ') == "network,link_bytes_per_s here,10000000 there, " ]] ||
     fail "labels of a.csv"
 for text in '"rows"' '"wrong":' '"min-bytes":' '"compiler":' '"cpu":' '"mpi parameters":' 'btl_tcp_if_include=lo'; do
     grep -qF "$text" "$folder/a.json" || fail "a.json has no $text"
 done
-# The same rows in both: every column is a member, with the same value; what is not known is empty and null.
+# Both files have the same rows. Each column is a member with the same value. Unknown values: empty in CSV, null in JSON.
 # shellcheck disable=SC2016  # perl's
 "$lib/mpirun.sh" 2 "$psring" bench --backend mpi -b 4 -e 2k -n 3 --csv "$folder/b.csv" --json "$folder/b.json" >/dev/null
 perl -MJSON::PP -e '
@@ -62,10 +62,10 @@ perl -MJSON::PP -e '
             my $same = defined $member ? $cell eq $member || $cell =~ /^[\d.e+-]+$/ && abs($cell - $member) <= 1e-8 * abs($member) : $cell eq "";
             die "row $i, $name: $cell" if !$same;
         }
-    }' "$folder/b.csv" "$folder/b.json" || fail "b.csv and b.json do not say the same"
+    }' "$folder/b.csv" "$folder/b.json" || fail "b.csv and b.json differ"
 [[ ! -e $folder/a.json.part ]] || fail "a.json.part was left"
 
-# The link's rate is the nominal one, or the probe's with the nominal one beside it; which it is is said.
+# The link's rate is nominal or from the probe. link_source names the source. Probed rows have the nominal rate, too.
 link() { awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
     { print $c["link_source"] ":" $c["nominal_link_bytes_per_s"] ":" ($c["link_bytes_per_s"] == 10000000) ":" \
         ($c["efficiency"] > 0) ":" $c["iters"] }' "$1"; }
@@ -77,7 +77,7 @@ ends 0 "$lib/ranks.sh" 3 "$psring" bench --backend ps -b 1k -e 1k -n 3 --probe o
 [[ $(link "$folder/p.csv" | tr '\n' ' ') == "probe:10000000:0:1:3 probe::0:1:3 " ]] ||
     fail "link of p.csv: $(link "$folder/p.csv")"
 
-# The machine's limits, where asked for: above the table, and in every row.
+# With --baselines the machine's limits are above the table and in every row.
 ends 0 "$lib/ranks.sh" 3 "$psring" bench --backend ps -b 4 -e 8 -f 2 -n 3 --baselines --csv "$folder/l.csv"
 says out "# memory, one core"
 says out "of c = a + b"
@@ -89,7 +89,7 @@ limits=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
         ($c["tcp_rtt_us"] > 0) ($c["stream_bytes_per_s"] > 0) ($c["link_bytes_per_s"] == "") }' "$folder/l.csv" | tr '\n' ' ')
 [[ $limits == "111111 111111 " ]] || fail "limits of l.csv: $limits"
 
-# column FILE NAME: the column's cells, one after the other.
+# column FILE NAME: prints the cells of the column.
 column() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } { printf "%s ", $c[name] }' "$1"; }
 
 # p99 stands next to p95, in the table and in every row.
@@ -100,15 +100,15 @@ order=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
 [[ $order == 11 ]] || fail "p95, p99 and max are not in order: $order"
 [[ $(column "$folder/q.csv" skew_ms) == "0 0 " ]] || fail "skew_ms without a skew"
 
-# With a skew, ranks start apart, and time counts from the last start: it is far below the skew, with and without a clock
-# that all ranks share.
+# With --skew ranks start at different times. The measured time begins with the last start, so it is far below the skew.
+# This holds with and without a clock that all ranks share.
 for ranks in 2 $((2 * $(nproc) + 1)); do
     rm -f "$folder/skew.csv"
     ends 0 "$lib/ranks.sh" "$ranks" "$psring" bench --backend ring --sizes 4 -n 3 -w 0 --skew 700 --csv "$folder/skew.csv"
     says out "each worker starts up to 700 ms late"
     [[ $(column "$folder/skew.csv" skew_ms) == "700 " ]] || fail "skew_ms of $ranks ranks"
     awk -v us="$(column "$folder/skew.csv" time_us_median)" 'BEGIN { exit !(us < 100e3) }' ||
-        fail "$ranks ranks: the time holds the waits for late ranks: $(column "$folder/skew.csv" time_us_median) us"
+        fail "$ranks ranks: the time contains the wait for late ranks: $(column "$folder/skew.csv" time_us_median) us"
 done
 for option in --overlap "--require-efficiency 0.9" "--model-gradients resnet50"; do
     # shellcheck disable=SC2086  # an option and its value
@@ -116,7 +116,7 @@ for option in --overlap "--require-efficiency 0.9" "--model-gradients resnet50";
     says err "--skew 5: found ${option%% *}"
 done
 
-# An acceptance test: every row must reach the efficiency, or the program fails; also where it is not known.
+# --require-efficiency: bench fails if a row is below the efficiency, or if its efficiency is unknown.
 run=("$lib/ranks.sh" 3 "$psring" bench --backend ring -b 4 -e 8 -f 2 -n 3)
 ends 0 "${run[@]}" --link-rate 80 --require-efficiency 0.9 --probe off
 ends 1 "${run[@]}" --link-rate 100gbit --require-efficiency 0.9 --probe off
@@ -127,7 +127,8 @@ says err "--require-efficiency 0.9: the efficiency of 2 of 2 rows is not known; 
 ends 2 "${run[@]}" --require-efficiency 0.9 --probe only
 says err "--require-efficiency 0.9: found --probe only"
 
-# Processor seconds for a GB: more than none, whichever backend, transport and placement; printed and in every row.
+# Processor seconds per GB are above 0 for each backend, transport and placement. bench prints them and writes them in
+# every row.
 for arguments in "ring --transport tcp" "ring --transport mpi" "ps --transport zmq" "ps --placement colocated" mpi; do
     starter=ranks.sh
     [[ $arguments != *mpi ]] || starter=mpirun.sh
@@ -139,7 +140,7 @@ seconds=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
     { printf "%d", ($c["cpu_s_per_gb"] > 0) }' "$folder/cpu.csv")
 [[ $seconds == 1111111111 ]] || fail "cpu_s_per_gb of cpu.csv: $seconds"
 
-# What a computation hides: the columns without --overlap (nothing is computed, all is exposed), and with it.
+# Overlap. Without --overlap compute_us is 0 and the whole time is exposed.
 ends 0 "$lib/ranks.sh" 3 "$psring" bench --backend ring -b 4k -e 64k -f 16 -n 5 --overlap --csv "$folder/o.csv"
 says out "exposed: what the same all-reduce adds to a computation"
 ends 0 "$lib/ranks.sh" 3 "$psring" bench --backend ps -b 4k -e 4k -n 5 --overlap --csv "$folder/o.csv"
@@ -149,7 +150,7 @@ hidden=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
       print (compute == time && compute > 0) (exposed >= 0) (compute == 0 && exposed == time) }' "$folder/o.csv" | tr '\n' ' ')
 [[ $hidden == "110 110 110 011 " ]] || fail "compute and exposed of o.csv: $hidden"
 
-# libpsring beside the comm: two rows a size, whatever the all-reduce, with the same bytes.
+# --via-library writes two rows for each size, one by the comm and one by libpsring, with the same bytes.
 for backend in ring rhd hierarchical; do
     ends 0 "$lib/ranks.sh" 3 "$psring" bench --backend $backend -b 4 -e 40k -f 100 -n 5 --via-library --csv "$folder/y.csv"
     says out "# 3 sizes; every element equals the exact sum; bytes are as in theory"
@@ -165,7 +166,7 @@ says err "--via-library"
 ends 2 "$psring" bench --backend ring --transport mpi --via-library
 says err "ranks meet without it"
 
-# The gradients of a published model, in buckets: the bytes of theory over all of them, and a step's computation.
+# The gradients of a published model, in buckets: the total bytes equal theory, and a step computes for the given time.
 run=("$psring" bench --model-gradients resnet50 -n 1 -w 1 --csv "$folder/m.csv")
 ends 0 "$lib/ranks.sh" 3 "${run[@]}" --backend ring --compute-ms 30 --json "$folder/m.json"
 says out "gradients of resnet50: 25557032 numbers in 161 tensors, 28 buckets; a step computes (waits) for 30 ms"
@@ -183,8 +184,8 @@ model=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
       off = $c["scaling_efficiency"] - efficiency; backward = compute ? $c["backward_us"] / compute : 0
       print $c["model_gradients"], $c["bytes"], $c["buckets"], $c["wrong"], $c["worker_sent_bytes"], $c["server_sent_bytes"],
           compute, sprintf("%.3f", backward), (off < 1e-6 && off > -1e-6) }' "$folder/m.csv")
-# A ring of three: 2/3 of the elements twice, which are 136304171 bytes; not all buckets are divisible by three. Of two
-# colocated servers for three workers, one worker has both elsewhere.
+# In a ring of three, a worker sends 2/3 of the elements twice: 136304171 bytes, and a little more because three does
+# not divide all buckets. With two colocated servers for three workers, one worker sends to two remote servers.
 expected='resnet50 102228128 28 0 136304212 0 30000 0.663 1
 resnet50 102228128 1 0 102228128 204456256 30000 0.663 1
 resnet50 102228128 5 0 102228128 102228128 0 0.000 1
@@ -193,19 +194,19 @@ resnet50 102228128 28 0 51114064 0 30000 0.663 1'
 ((!short)) || expected=$(head -n 2 <<<"$expected")
 [[ $model == "$expected" ]] || fail "m.csv: $model"
 [[ $(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } { print $c["model_gradients"] $c["buckets"] $c["scaling_efficiency"] "." }' \
-    "$folder/o.csv" | sort -u) == . ]] || fail "o.csv has a model's columns"
+    "$folder/o.csv" | sort -u) == . ]] || fail "o.csv: found values in the model's columns, expected none"
 ends 2 "$psring" bench --model-gradients resnet50 -e 1m
 says err "--max-bytes: --model-gradients resnet50 exchanges all gradients of the model at once"
 ends 2 "$psring" bench --bucket-mb 1
 says err "--bucket-mb: bench uses it only with --model-gradients"
-# More ranks than the machine has memory for: said before any of it is taken.
+# More ranks than the memory allows: bench refuses before it allocates.
 ranks=$(awk '/^MemAvailable/ { print int($2 / (336226108 * 4 * 1.25 / 1024)) + 2 }' /proc/meminfo)
 if ((ranks <= 32)); then
     ends 1 "$lib/ranks.sh" "$ranks" "$psring" bench --model-gradients bert-large --timeout 120 --startup-timeout 200
     says err "--model-gradients bert-large: $ranks ranks on the machine of $(hostname) need about"
 fi
 
-# Layer by layer: a row each, then their sum and the step; the whole of --json.
+# --layers: one row for each layer, then sum and step, and a complete JSON file.
 ends 0 "$lib/ranks.sh" 2 "$psring" bench --layers --model lenet --batch 8 -n 2 -w 1 \
     --csv "$folder/c.csv" --json "$folder/c.json"
 says out "images/s, all ranks together"
@@ -215,12 +216,12 @@ for text in '"compute":' '"images_per_s":' '"layers":' '"of_sgemm":' '"compiler"
     grep -qF "$text" "$folder/c.json" || fail "c.json has no $text"
 done
 
-# As many iterations as the time asks for, the same on all ranks.
+# Without -n bench chooses the number of iterations by time, the same on all ranks.
 ends 0 "$lib/ranks.sh" 3 "$psring" bench --backend ps -b 4 -e 4 --csv "$folder/i.csv"
 iterations=$(link "$folder/i.csv")
 ((${iterations##*:} >= 20 && ${iterations##*:} <= 1000)) || fail "iterations: $iterations"
 
-# MPI_Allreduce by the algorithm that was asked for, by whom ever; a library that does not obey is found out.
+# MPI_Allreduce uses the algorithm of --mpi-algorithm or of the environment. bench detects a library that uses another.
 algorithms=(ring segmented default rabenseifner)
 algorithms=("${algorithms[@]:short * 2}")
 for algorithm in "${algorithms[@]}"; do
@@ -238,10 +239,10 @@ found=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
 OMPI_MCA_coll=^tuned ends 1 "$lib/mpirun.sh" 2 "$psring" bench --backend mpi --mpi-algorithm ring -b 1k -e 1k -n 2
 says err "--mpi-algorithm ring: this MPI library uses default instead"
 
-# What cannot be: said once, before anything is measured.
+# Impossible requests: one error, before any measurement.
 ends 2 "$psring" bench --backend none -b 8k -e 4k
 says err "-e 4096"
-says_once() { (($(grep -cF -- "$2" "$folder/$1") == 1)) || fail "$1 does not say once: $2"; }
+says_once() { (($(grep -cF -- "$2" "$folder/$1") == 1)) || fail "$1: expected this text once: $2"; }
 ends 2 "$lib/mpirun.sh" 2 "$psring" bench --backend none
 says_once err "averages nothing, and 2 processes were started"
 ends 2 "$lib/mpirun.sh" 2 "$psring" bench --backend ps --servers 3 --placement colocated
@@ -252,14 +253,14 @@ ends 1 "$psring" bench --backend none --csv /nowhere/x.csv
 says err "/nowhere/x.csv"
 for command in info "bench --backend none -e 1k"; do
     # shellcheck disable=SC2086  # several words
-    ! "$psring" $command >/dev/full 2>"$folder/err" || fail "a full disk: $command ended with 0"
+    ! "$psring" $command >/dev/full 2>"$folder/err" || fail "a full disk: $command: exit code 0, expected an error"
     says err "standard output"
 done
 echo "other,columns" >"$folder/other.csv"
 ends 1 "$psring" bench --backend none --csv "$folder/other.csv"
-[[ $(cat "$folder/other.csv") == "other,columns" ]] || fail "a file of something else was touched"
+[[ $(cat "$folder/other.csv") == "other,columns" ]] || fail "other.csv: bench changed a file with other columns"
 
-# A rank is killed in the middle of a long sweep: all end, and the rows before are there.
+# A rank is killed during a long sweep: all ranks end, and the finished rows remain.
 # shellcheck disable=SC2016  # expanded by every rank
 "$lib/mpirun.sh" 3 bash -c 'echo $$ >"$0/pid.$OMPI_COMM_WORLD_RANK"; exec "$@"' "$folder" \
     "$psring" bench --backend ring -b 4 -e 256m -f 2 -n 2000 -w 0 --csv "$folder/k.csv" \
@@ -270,15 +271,15 @@ within has_rows || fail "no rows of the long sweep"
 kill -KILL "$(<"$folder/pid.2")"
 code=0
 wait "$job" || code=$?
-[[ $code != 0 && $code != 124 ]] || fail "a killed rank: ended with $code"
+[[ $code != 0 && $code != 124 ]] || fail "a killed rank: exit code $code, expected an error other than 124"
 [[ $(sed -n 2,3p "$folder/k.csv" | cut -d, -f8 | xargs) == "4 8" && $(tail -c 1 "$folder/k.csv") == "" ]] ||
-    fail "a killed rank: rows that were finished are gone"
+    fail "a killed rank: finished rows are missing"
 is_gone() { ! kill -0 "$1"; }
 for rank in 0 1; do
-    within is_gone "$(<"$folder/pid.$rank")" || fail "rank $rank outlives the killed one"
+    within is_gone "$(<"$folder/pid.$rank")" || fail "rank $rank still runs after the killed one"
 done
 
-# info: a matrix for people, JSON alone for programs.
+# info prints a table for readers, or only JSON for programs.
 ends 0 "$psring" info --json "$folder/info.json"
 says out "[X] ring"
 grep -qF '"backends"' "$folder/info.json" || fail "info.json has no backends"
@@ -288,4 +289,4 @@ iconv -f UTF-8 -t UTF-8 "$folder/latin.json" >/dev/null || fail "info --json is 
 ends 0 "$psring" info --json -
 [[ $(head -c 1 "$folder/out") == "{" && $(tail -n 1 "$folder/out") == "}" ]] ||
     fail "info --json - prints more than JSON"
-echo "test_bench: files, messages and exit codes are as they should be"
+echo "test_bench: files, messages and exit codes are right"

@@ -1,4 +1,4 @@
-/* What bench --layers reports, from numbers that are known, and that a net shows every layer. */
+/* The report of bench --layers for known numbers. A net calls the hook for every layer. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -92,7 +92,7 @@ Test(bench_compute, csv)
     unlink(path);
 }
 
-/* Which layers a pass went through, in order: forward 0..n (n: the loss), then backward n-1..0. */
+/* Order of the layers in a pass: forward 0..n (n: the loss), then backward n-1..0. */
 struct seen {
     size_t count, layer[64];
     bool backward[64];

@@ -1,4 +1,4 @@
-/* What bench sums and how it checks: exact, and blind to no mistake that a backend could make. */
+/* The vectors of bench have exact sums, and its check detects each mistake of a backend. */
 #include "experiments/bench/measure.h"
 
 #include <criterion/criterion.h>
@@ -50,7 +50,7 @@ Test(bench_data, values_are_small_integers_of_both_signs)
     cr_expect(below && above);
 }
 
-/* Whatever part of the workers has been added: the sum survives being sent in 16 bits. */
+/* The sum of any number of workers is exact in 16 bits, too. */
 Test(bench_data, compressed_sums_are_exact)
 {
     static const int sizes[] = {1, 2, 3, 5, 8, 16, 100, 256};
@@ -96,7 +96,7 @@ Test(bench_data, one_element_off)
     cr_expect_eq(bench_count_wrong(data, COUNT, of(WORKERS), 1), 3);
 }
 
-/* Nearly every element shows it; a value in a thousand may coincide. */
+/* Nearly every element is wrong. About one value in a thousand may be right by chance. */
 static void expect_mostly_wrong(const float *data, const char *what)
 {
     uint64_t wrong = bench_count_wrong(data, COUNT, of(WORKERS), 1);

@@ -1,4 +1,4 @@
-/* A row of bench's results: the formulas, the columns that others rely on, and what is unknown. */
+/* A row of bench's results: formulas, columns that other programs read, and unknown values. */
 #include "experiments/bench/row.h"
 
 #include <criterion/criterion.h>
@@ -65,7 +65,7 @@ static void expect_close(double found, double expected)
               found, expected);
 }
 
-/* What `print` writes, in a buffer that the next call overwrites. */
+/* The output of `print`, in a buffer that the next call overwrites. */
 static const char *printed(void (*print)(FILE *, const struct bench_row *), struct bench_row row)
 {
     static char text[4096];
@@ -90,7 +90,7 @@ Test(bench_row, bandwidths)
     expect_close(bench_row_efficiency(&row), 24e6 / 50e6);
 }
 
-/* At the bound's own time, efficiency is 1 and busbw the link's rate, for any number of workers. */
+/* An all-reduce at the bound has efficiency 1 and the link's rate as busbw, for any W. */
 Test(bench_row, bound_is_all_of_the_link)
 {
     struct bench_row row = example();
@@ -102,7 +102,7 @@ Test(bench_row, bound_is_all_of_the_link)
     }
 }
 
-/* Hosts have the links, however many workers they run; on one host alone, workers. */
+/* One link for each host, shared by its workers. On a single host: one link for each worker. */
 Test(bench_row, workers_share_their_hosts_links)
 {
     struct bench_row row = example();
@@ -113,7 +113,8 @@ Test(bench_row, workers_share_their_hosts_links)
     expect_close(bench_row_efficiency(&row), 1.75 / 1.5);
 }
 
-/* Of 1e9 bytes of messages, float32 whatever travels, and iterations. */
+/* Processor seconds for 1e9 bytes of float32 messages over all iterations, also with fp16 on the
+ * wire. */
 Test(bench_row, processor_seconds_per_gb)
 {
     struct bench_row row = example();
@@ -126,7 +127,7 @@ Test(bench_row, processor_seconds_per_gb)
     cr_expect(isnan(bench_row_cpu_s_per_gb(&row)));
 }
 
-/* Half the bytes in half the time: the link was used as well, the message was as large. */
+/* Half the bytes in half the time: equal use of the link, the same message size. */
 Test(bench_row, compressed)
 {
     struct bench_row row = example(), half = row;
@@ -142,7 +143,8 @@ Test(bench_row, compressed)
     cr_expect_null(strstr(printed(bench_table_head, row), "on the wire"));
 }
 
-/* Of the second that it took alone; a measurement may come out above or below what is possible. */
+/* Hidden share of the second that the all-reduce takes alone. Noise can give a share outside 0 to
+ * 1. */
 Test(bench_row, hidden)
 {
     struct bench_row row = example();
@@ -202,7 +204,7 @@ Test(bench_row, sizes_are_whole_floats)
     cr_expect_eq(bench_next_bytes(1024, 4), 4096);
     cr_expect_eq(bench_next_bytes(4, 1.5), 8);
     cr_expect_eq(bench_next_bytes(1000, 1.01), 1012);
-    cr_expect_eq(bench_next_bytes(0, 4), 4); /* so that a sweep from 0 ends */
+    cr_expect_eq(bench_next_bytes(0, 4), 4); /* or a sweep from 0 would never end */
     cr_expect_eq(bench_next_bytes(4, 1.01), 8);
 }
 
@@ -331,12 +333,12 @@ Test(bench_row, limited_by_the_cpus)
     cr_expect_str_eq(bench_row_cpu_verdict(&row), "");
     cr_expect_null(strstr(printed(bench_table_line, row), "CPU-limited"));
     row.cpu_busy = 0.951;
-    row.cpu_other = 0.1; /* without it they would be busy all the same */
+    row.cpu_other = 0.1; /* busy without the other processes, too */
     cr_expect_str_eq(bench_row_cpu_verdict(&row), "CPU-limited");
     row.cpu_other = 0.102;
     cr_expect(strstr(printed(bench_table_line, row), "    0  busy with other work\n"));
     row.cpu_busy = 0.851;
-    row.cpu_other = 0.05; /* too little to be told from none */
+    row.cpu_other = 0.05; /* too little to distinguish from 0 */
     cr_expect_str_eq(bench_row_cpu_verdict(&row), "CPU-limited");
     row.cpu_other = -1;
     cr_expect_str_eq(bench_row_cpu_verdict(&row), "CPU-limited");
@@ -345,7 +347,7 @@ Test(bench_row, limited_by_the_cpus)
     cr_expect_str_eq(bench_row_cpu_verdict(&row), "");
 }
 
-/* Short operations are repeated more often, long ones less, within their limits. */
+/* Short operations get more iterations than long ones, within the limits. */
 Test(bench_row, iterations)
 {
     cr_expect_eq(bench_auto_iters(0), BENCH_ITERS_MOST);
@@ -468,7 +470,8 @@ Test(bench_row, an_efficiency_is_required_of_every_row)
     cr_expect_eq(bench_verdict_status(&verdict), STATUS_MISSED);
 }
 
-/* A fixed pattern: between 0 and the most, other for each rank and operation, in proportion. */
+/* A fixed pattern from 0 to the maximum: it differs by rank and operation, and scales with the
+ * maximum. */
 Test(bench_row, ranks_start_apart_by_a_fixed_pattern)
 {
     enum { RANKS = 8, ROUNDS = 64 };

@@ -1,4 +1,4 @@
-/* Processor time: of the caller's thread what lies in operations, of all others everything. */
+/* Processor time: the caller's thread counts only in operations, all other threads count always. */
 #include "common/net/cpu_watch.h"
 
 #include <criterion/criterion.h>
@@ -60,7 +60,7 @@ static void *burn_here(void *unused)
     return NULL;
 }
 
-/* What a thread does is whole once it has ended; before, a tick of it may be missing. */
+/* A thread's time is complete after its end. Before that, a tick may be missing. */
 Test(cpu_time, other_threads_count_whenever_they_run)
 {
     struct cpu_time cpu;

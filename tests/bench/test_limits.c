@@ -1,4 +1,4 @@
-/* The machine's limits that need no peer; with peers: test_bench.sh. */
+/* Machine limits that need no peer. Those with peers: test_bench.sh. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>

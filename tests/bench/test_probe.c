@@ -1,4 +1,5 @@
-/* The probe's arithmetic: the steady rate of a stream, and the CPUs' share from /proc/stat. */
+/* The probe's arithmetic: the steady rate of a stream, and the busy share of the CPUs from
+ * /proc/stat. */
 #include "experiments/bench/probe.h"
 
 #include <criterion/criterion.h>
@@ -33,7 +34,7 @@ Test(probe, rate_of_a_steady_stream)
     cr_expect_eq(meter.bytes, 2000 * 25000);
 }
 
-/* Ten times as fast at first, and what is left over comes after the end: neither counts. */
+/* The stream starts ten times as fast, and its last pieces come after the end: neither counts. */
 Test(probe, rate_without_start_and_end)
 {
     struct probe_meter meter = {0};
@@ -43,8 +44,8 @@ Test(probe, rate_without_start_and_end)
     expect_rate(&meter, 25e6);
 }
 
-/* Bursts that do not fit the interval a whole number of times: a rate over the whole of it would
- * be off by up to one of seven. */
+/* The interval is not a whole number of bursts: a rate over all of it would be wrong by up to one
+ * seventh. */
 Test(probe, rate_of_bursts)
 {
     for (int64_t shift = 0; shift < 90; shift += 7) {
@@ -67,7 +68,8 @@ Test(probe, no_rate_from_too_little)
     cr_expect(probe_meter_rate(&meter) > 0);
 }
 
-/* A pause, and what has waited arrives at once after it: no part is right, and the whole may be. */
+/* After a pause the waiting data arrives at once: no part has the right rate, the whole may have.
+ */
 Test(probe, spread_tells_a_pause)
 {
     int64_t part_ns = (PROBE_END_NS - PROBE_SKIP_NS) / PROBE_PARTS;
@@ -88,10 +90,10 @@ Test(cpu_share, parse)
 {
     struct cpu_ticks ticks;
     cr_expect(cpu_ticks_parse("cpu  100 20 30 4000 500 6 7 8 99 9\ncpu0 1 1 1 1\n", &ticks));
-    cr_expect_eq(ticks.busy, 100 + 20 + 30 + 6 + 7 + 8); /* the guests' are among user's */
+    cr_expect_eq(ticks.busy, 100 + 20 + 30 + 6 + 7 + 8); /* user contains guest */
     cr_expect_eq(ticks.processes, 100 + 20 + 30 + 8);
     cr_expect_eq(ticks.total, 171 + 4000 + 500);
-    cr_expect(cpu_ticks_parse("cpu 1 2 3 4\n", &ticks)); /* as before Linux 2.5 */
+    cr_expect(cpu_ticks_parse("cpu 1 2 3 4\n", &ticks)); /* format before Linux 2.5 */
     cr_expect(ticks.busy == 6 && ticks.total == 10);
 }
 
@@ -126,7 +128,7 @@ Test(cpu_share, seconds)
     cr_expect_float_eq(processes_s, 60 / a_second, 1e-9);
 }
 
-/* The kernel's own counters only grow, and a stop without a start adds nothing. */
+/* The kernel's counters only grow. A stop without a start adds nothing. */
 Test(cpu_share, watch)
 {
     struct cpu_watch watch = {0};

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# test_probe.sh: the probe finds the throughput of the links of a virtual cluster. Links that are ten times as fast
-# give ten times the rate. An idle server's host does not change the rate, nor do two ranks behind one link.
+# test_probe.sh: the probe measures the throughput of the links of a virtual cluster. On a link with a tenth of the rate
+# it finds a much lower rate. The host of an idle server does not change the rate, nor do two ranks behind one link.
 # Skipped without namespaces.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 needs_namespaces
 
-# probe RANKS-PER-HOST RANKS ARGUMENT...: prints the rate that was found.
+# probe RANKS-PER-HOST RANKS ARGUMENT...: prints the measured rate.
 probe()
 {
     local per_host=$1 ranks=$2
@@ -21,13 +21,13 @@ probe()
         nominal="$nominal" "$folder/bench.csv"
 }
 
-# alike A B: neither is more than a third above the other.
+# alike A B: A and B differ by at most a third.
 alike()
 {
     awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > 0 && b > 0 && 3 * a < 4 * b && 3 * b < 4 * a) }'
 }
 
-# Each probe may be disturbed by what else the machine does; all of them, every time, are not.
+# Other processes may disturb a probe, so the test has five tries.
 cluster_up 3 40mbit
 nominal=5000000
 for try in 1 2 3 4 5; do
@@ -36,7 +36,7 @@ for try in 1 2 3 4 5; do
     shared=$(probe 2 6 --backend ring)
     echo "test_probe: try $try of 40mbit: two hosts $alone, a third one idle $idle, two ranks a host $shared bytes/s"
     ! alike "$alone" "$idle" || ! alike "$alone" "$shared" || ! alike "$alone" "$nominal" || break
-    ((try < 5)) || fail "two hosts alone, with an idle one and with two ranks each differ, or all from $nominal"
+    ((try < 5)) || fail "the rates (alone, third host idle, two ranks each) differ, or differ from $nominal"
 done
 cluster_up 3 4mbit
 nominal=500000

@@ -1,4 +1,4 @@
-/* JSON results, and what psring info says of build and machine. */
+/* JSON results, and the build and machine facts of psring info. */
 #include "experiments/bench/info.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-/* The kernel's interface counters, from texts of /proc/net/dev. */
+/* The kernel's interface counters, parsed from texts like /proc/net/dev. */
 #include "experiments/bench/measure.h"
 
 #include <criterion/criterion.h>
@@ -35,7 +35,7 @@ Test(wire, parse_refuses)
     cr_expect_eq(bytes, 77);
 }
 
-/* All ranks of a machine share it, so nothing is known of one of them. */
+/* All ranks of a machine share its interface, so the bytes of one rank are unknown. */
 Test(wire, loopback_does_not_count)
 {
     struct wire wire;

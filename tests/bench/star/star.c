@@ -27,7 +27,7 @@ static const struct cost_formula star_cost = {.traffic = star_traffic, .time_s =
 struct star {
     const struct backend_env *site;
     uint64_t step;
-    struct transport_slot *slots; /* worker 0: one a worker; else the first is worker 0's */
+    struct transport_slot *slots; /* worker 0: one for each worker; else one, for worker 0 */
     int slot_count;
 };
 
@@ -41,7 +41,7 @@ static struct message describe(const struct star *star, size_t bucket)
                             .dtype = MESSAGE_FLOAT32};
 }
 
-/* The next message of slot `at`: added, or put in place. */
+/* Receives the next message of slot `at`: adds it, or stores it. */
 static enum status receive(struct star *star, int at, size_t bucket, float *data, bool adds)
 {
     enum status status;
@@ -72,7 +72,7 @@ static enum status star_allreduce(void *self, size_t bucket, void *data)
     const struct backend_env *site = star->site;
     if (site->index > 0) {
         TRY(send(star, 0, bucket, data));
-        TRY(transport_flush(site->transport)); /* the sum lands where it is sent from */
+        TRY(transport_flush(site->transport)); /* before the sum overwrites the data being sent */
         TRY(receive(star, 0, bucket, data, false));
     }
     for (int worker = 1; site->index == 0 && worker < site->workers; worker++)
@@ -87,7 +87,7 @@ out:
     return status;
 }
 
-/* -------- its life ---------------------------------------------------------------------------- */
+/* -------- open and close ---------------------------------------------------------------------- */
 
 static void star_close(void *self)
 {

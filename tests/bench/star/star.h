@@ -1,9 +1,8 @@
 /*
- * A backend from outside: a star. All send their vector to worker 0, which adds them up and sends
- * the sum back. It shows what a backend has to bring, and that nothing else has to know it: this
- * folder, and one backend_add.
+ * A backend from outside: a star. Each worker sends its vector to worker 0, which adds the vectors
+ * and sends the sum back. It shows all that a new backend needs: this folder and one backend_add.
  *
- * Cost: worker 0 sends and receives (W-1) M, the others M.
+ * Cost: worker 0 sends and receives (W-1) M, each other worker M.
  */
 #ifndef PSRING_TESTS_BENCH_STAR_STAR_H
 #define PSRING_TESTS_BENCH_STAR_STAR_H
