@@ -47,7 +47,7 @@ ends 0 "${run[@]}" --network there
 for text in '"rows"' '"wrong":' '"min-bytes":' '"compiler":' '"cpu":' '"mpi parameters":' 'btl_tcp_if_include=lo'; do
     grep -qF "$text" "$folder/a.json" || fail "a.json has no $text"
 done
-# Both files have the same rows. Each column is a member with the same value. Unknown values: empty in CSV, null in JSON.
+# Both files have the same rows. Each column is a member with the same value. Unknown: empty in CSV, null in JSON.
 # shellcheck disable=SC2016  # perl's
 "$lib/mpirun.sh" 2 "$psring" bench --backend mpi -b 4 -e 2k -n 3 --csv "$folder/b.csv" --json "$folder/b.json" >/dev/null
 perl -MJSON::PP -e '

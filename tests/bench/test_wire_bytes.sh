@@ -34,7 +34,7 @@ done
 
 # A full packet has 1448 bytes of payload and 66 of headers: Ethernet 14, IPv4 20, TCP 20 and its timestamps 12. The
 # receiver's acknowledgements add less than half of that. With segmentation offload a device counts fewer headers.
-# Eight workers run as two on each of four hosts. A worker and a server in one process share the interface of their host.
+# Eight workers run as two on each of four hosts. A worker and a server in one process share an interface.
 awk -F, -v rows=$rows '
     NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
     {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_elastic.sh: workers of psring train --join that join a job of psring serve and leave it,
-# and are killed: the same weights as under mpirun, and no gradient lost or applied twice.
+# test_elastic.sh: workers (psring train --join) join a job of psring serve, leave it, and are killed. The weights equal
+# those of a run under mpirun. No gradient is lost or applied twice.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
@@ -9,29 +9,29 @@ set -euo pipefail
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
 common=(--backend ps --model lenet --batch 8)
 
-# serve OPTION...: a server at a free port, $address; its process is $server, what it says in $folder/serve.
+# serve OPTION...: starts a server at a free port, $address. Its process is $server, its output is in $folder/serve.
 serve()
 {
     address=tcp://127.0.0.1:$(free_port)
     rm -f "$folder"/worker.* "$folder/metrics"
-    : >"$folder/serve" # now, not once the server has been started
+    : >"$folder/serve" # exists before the server has started
     workers=()
     timeout --kill-after=5 300 "$psring" serve --listen "$address" --timeout 20 "$@" >"$folder/serve" 2>&1 &
     server=$!
     within grep -q listens "$folder/serve" || fail "no server: $(cat "$folder/serve")"
 }
 
-# worker OPTION...: the next one; it has joined when this returns.
+# worker OPTION...: starts the next worker, and returns when it has joined.
 worker()
 {
     local number=${#workers[@]}
     timeout --kill-after=5 300 "$psring" train --data "$data" "${common[@]}" --join "$address" --timeout 20 \
         --metrics "$folder/metrics" "$@" >"$folder/worker.$number" 2>&1 &
     workers+=($!)
-    within grep -q . "$folder/worker.$number" || fail "worker $number says nothing: $(cat "$folder/serve")"
+    within grep -q . "$folder/worker.$number" || fail "worker $number prints nothing: $(cat "$folder/serve")"
 }
 
-# ends CODE NUMBER: that worker's exit code.
+# ends CODE NUMBER: waits for that worker and checks its exit code.
 ends()
 {
     local code=0
@@ -39,7 +39,7 @@ ends()
     ((code == $1)) || fail "worker $2: exit $code, expected $1: $(cat "$folder/worker.$2" "$folder/serve")"
 }
 
-# served CODE: the server has ended with that exit code.
+# served CODE: waits for the server and checks its exit code.
 served()
 {
     local code=0
@@ -47,13 +47,13 @@ served()
     ((code == $1)) || fail "the server: exit $code, expected $1: $(cat "$folder/serve" "$folder"/worker.*)"
 }
 
-# kill_worker SIGNAL NUMBER: that psring, of which timeout is the parent.
+# kill_worker SIGNAL NUMBER: signals the worker's psring, a child of timeout.
 kill_worker()
 {
     kill "-$1" "$(pgrep -P "${workers[$2]}")"
 }
 
-# column NAME: of the last row of the metrics.
+# column NAME: prints the cell in the last row of the metrics.
 column()
 {
     awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } END { print $at[name] }' "$folder/metrics"
@@ -64,31 +64,31 @@ weights_of()
     cat "$folder"/worker.* | sed -n 's/^weights sha256 //p'
 }
 
-# rows_rise NAME...: what these columns of the metrics count since the job began never falls.
+# rows_rise NAME...: these columns count since the job began, so they never decrease in the metrics.
 rows_rise()
 {
     local column
     for column in "$@"; do
         awk -F, -v name="$column" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
             $at[name] + 0 < last { exit 1 } { last = $at[name] + 0 }' "$folder/metrics" ||
-            fail "column $column falls: $(cat "$folder/metrics")"
+            fail "column $column decreases: $(cat "$folder/metrics")"
     done
 }
 
-# The images that workers say are of them in the weights.
+# Prints the sum of the images in the weights that each worker reports for itself.
 account()
 {
     cat "$folder"/worker.* | sed -nE 's/.*contain ([0-9]+) images of this worker.*/\1/p' | awk '{ sum += $1 } END { print sum }'
 }
 
-# steps_done N: worker 0 has done so many.
+# steps_done N: whether worker 0 has reported step N or a later one.
 steps_done()
 {
     awk -v steps="$1" '/^epoch/ { for (i = 1; i < NF; i++) if ($i == "step" && $(i + 1) >= steps) found = 1 }
                        END { exit !found }' "$folder/worker.0"
 }
 
-# Workers that stay are as under mpirun, with one server and with two.
+# Workers that stay get the weights of a run under mpirun, with one server and with two.
 for servers in 1 2; do
     train $((2 + servers)) "${common[@]}" --steps 40 --servers $servers
     serve --workers 2
@@ -110,8 +110,8 @@ for servers in 1 2; do
     [[ $(weights_of) == "$weights" ]] || fail "$servers servers: weights $(weights_of), under mpirun $weights"
 done
 
-# One leaves at a step, another joins at a later one. Each image that was dealt is in the weights once: rank 0's
-# account of all, by position, is the sum of what each worker counts of its own.
+# One worker leaves at a step, another joins at a later one. Each assigned image is in the weights once: rank 0's total,
+# by position in the data, equals the sum of the workers' own counts.
 serve --workers 3
 worker --epochs 4
 worker --epochs 4 --leave-after 50
@@ -121,20 +121,22 @@ for number in 0 1 2 3; do
     ends 0 $number
 done
 served 0
-grep -q '^left after step 50;' "$folder/worker.1" || fail "left at another step: $(cat "$folder/worker.1")"
+grep -q '^left after step 50;' "$folder/worker.1" ||
+    fail "worker 1 did not leave after step 50: $(cat "$folder/worker.1")"
 for line in 'generation 1: 3 workers, after step 0' 'generation 2: 2 workers, after step 50' \
     'generation 3: 3 workers, after step 100'; do
     grep -q "$line" "$folder/serve" || fail "no '$line': $(cat "$folder/serve")"
 done
 [[ $(account) == "$(column images)" ]] ||
-    fail "$(column images) images were dealt, the workers count $(account): $(cat "$folder"/worker.*)"
-grep -q "the weights contain $(account) images" "$folder/serve" || fail "the server's account: $(cat "$folder/serve")"
-# 2,000 images an epoch, of which a last step of 24 that is not whole may be left out.
+    fail "rank 0 counts $(column images) images, the workers $(account): $(cat "$folder"/worker.*)"
+grep -q "the weights contain $(account) images" "$folder/serve" ||
+    fail "the server counts other images than the workers: $(cat "$folder/serve")"
+# An epoch has 2,000 images. An incomplete last step of at most 24 images may be left out.
 images=$(column images)
-((images <= 8000 && images > 8000 - 4 * 24)) || fail "$images images in 4 epochs of 2000"
+((images <= 8000 && images > 8000 - 4 * 24)) || fail "$images images in 4 epochs, expected 7,905 to 8,000"
 
-# A worker is killed in the middle of whatever it does. What the others have then is what they would have if it had
-# left after the step that they say: so its gradients are in all steps before, and in none after.
+# A worker is killed at a random moment. The other workers print the step after which they continue. Their weights equal
+# those of a run where the worker leaves after that step: its gradients are in all steps before, and in none after.
 for _ in 1 2 3; do
     serve --workers 3
     for number in 0 1 2; do
@@ -149,10 +151,10 @@ for _ in 1 2 3; do
     rows_rise step images seconds
     killed=$(weights_of) dealt=$(column images) counted=$(account)
     step=$(sed -n 's/^continues after step //p' "$folder/worker.0")
-    # Worker 2 comes first if it alone had all answers of the last step; the sums are then of another order.
+    # If only worker 2 had all answers of the last step, it becomes rank 0 and the order of addition changes: try again.
     [[ ! $step ]] || break
 done
-((dealt - counted == step * 8)) || fail "killed after step $step: $dealt images dealt, $counted by the others"
+((dealt - counted == step * 8)) || fail "killed after step $step: $dealt images in all, $counted of the other workers"
 serve --workers 3
 worker --steps 400 --log-steps 1
 worker --steps 400 --log-steps 1 --leave-after "$step"
@@ -161,10 +163,11 @@ for number in 0 1 2; do
     ends 0 $number
 done
 served 0
-[[ $(weights_of) == "$killed" ]] || fail "killed after step $step: weights $killed, of one that left then $(weights_of)"
+[[ $(weights_of) == "$killed" ]] ||
+    fail "killed after step $step: weights $killed, expected $(weights_of) as with --leave-after"
 
-# While a job runs: strangers and workers with other options are kept out, and disturb nobody; a signal ends one
-# worker, and rank 0's leave the others to go on; without its server no worker does.
+# A job refuses strangers and workers with other options, and continues. A signal ends one worker. After rank 0 has left,
+# the other workers continue. All workers end when the server has ended.
 serve --workers 2
 worker --steps 1000000 --log-steps 20
 worker --steps 1000000 --log-steps 20
@@ -180,7 +183,8 @@ worker --steps 1000000 --log-steps 20
 kill_worker TERM 0
 ends 0 0
 grep -q '^left after step' "$folder/worker.0" || fail "SIGTERM: $(cat "$folder/worker.0")"
-within grep -q '^epoch' "$folder/worker.1" || fail "nobody goes on where rank 0 has left: $(cat "$folder"/worker.*)"
+within grep -q '^epoch' "$folder/worker.1" ||
+    fail "worker 1 does not continue after rank 0 has left: $(cat "$folder"/worker.*)"
 kill -KILL "$(pgrep -P "$server")"
 wait "$server" 2>/dev/null || true
 for number in 1 3; do
@@ -189,20 +193,21 @@ for number in 1 3; do
         fail "the server was killed: $(cat "$folder/worker.$number")"
 done
 
-# What is left of an epoch is no whole step for those who are there then: it is tested all the same.
+# The remainder of an epoch is too small for a step of all workers present. The epoch still ends with a test.
 serve --workers 1
 worker --epochs 2 --join-after 249 # of 250 steps that one worker needs
 worker --epochs 2
 ends 0 0
 ends 0 1
 served 0
-grep -q 'generation 2: 2 workers, after step 249' "$folder/serve" || fail "joined elsewhere: $(cat "$folder/serve")"
+grep -q 'generation 2: 2 workers, after step 249' "$folder/serve" ||
+    fail "the second worker did not join after step 249: $(cat "$folder/serve")"
 for epoch in 1 2; do
     (($(grep -c "^epoch $epoch/2 .*accuracy" "$folder/worker.1") == 1)) ||
-        fail "epoch $epoch is not tested once: $(cat "$folder/worker.1")"
+        fail "epoch $epoch: expected one test: $(cat "$folder/worker.1")"
 done
 
-# What worker 0 alone cannot open ends it alone.
+# A file that worker 0 cannot open ends only worker 0.
 serve --workers 3
 worker --steps 200 --metrics "$folder/none/metrics"
 worker --steps 200
@@ -211,21 +216,23 @@ ends 1 0
 ends 0 1
 ends 0 2
 served 0
-grep -q 'none/metrics: cannot be opened' "$folder/worker.0" || fail "does not say what: $(cat "$folder/worker.0")"
-grep -q 'generation 2: 2 workers' "$folder/serve" || fail "the others do not go on: $(cat "$folder/serve")"
+grep -q 'none/metrics: cannot be opened' "$folder/worker.0" ||
+    fail "worker 0 does not name the file: $(cat "$folder/worker.0")"
+grep -q 'generation 2: 2 workers' "$folder/serve" || fail "the other workers do not continue: $(cat "$folder/serve")"
 
-# With fewer than --min-workers the job waits, for so long as was said; the last one takes the weights along.
+# With fewer workers than --min-workers the job waits, up to --startup-timeout. It ends when the last worker has left.
 serve --workers 2 --min-workers 2
 worker --steps 1000000 --log-steps 20 --startup-timeout 8
 worker --steps 1000000 --log-steps 20 --leave-after 30 --startup-timeout 8
 ends 0 1
 ends 1 0
-grep -q 'waits: 1 of 2 workers are there' "$folder/worker.0" || fail "does not wait: $(cat "$folder/worker.0")"
+grep -q 'waits: 1 of 2 workers are there' "$folder/worker.0" || fail "worker 0 does not wait: $(cat "$folder/worker.0")"
 served 1
-grep -q 'no worker is left' "$folder/serve" || fail "no word of the end: $(cat "$folder/serve")"
+grep -q 'no worker is left' "$folder/serve" || fail "the server does not print why it ended: $(cat "$folder/serve")"
 
-# A signal ends the search for a server that is not there.
-handles_usr1() # psring has a handler for SIGTERM earlier, and this shell for both until it has become psring
+# A signal ends the search for an absent server.
+# handles_usr1 PID. psring handles SIGTERM earlier than SIGUSR1. Before exec of psring the shell handles both.
+handles_usr1()
 {
     [[ $(cat "/proc/$1/comm") == "$(basename "$psring")" ]] && ((0x$(awk '/^SigCgt/ { print $2 }' "/proc/$1/status") >> 9 & 1))
 }
@@ -236,7 +243,7 @@ within handles_usr1 "$searcher" || fail "the search for a server handles no sign
 kill -TERM "$searcher"
 wait "$searcher" || fail "SIGTERM in the search for a server: exit $?, expected 0:"
 
-# What cannot be.
+# Options that psring refuses.
 refused()
 {
     local words=$1 code=0
@@ -258,10 +265,10 @@ refused "--join: found 'tcp://a'" train --backend ps --join tcp://127.0.0.1:1,tc
 refused '--leave-after 3: applies only to a worker' train --leave-after 3
 refused "--listen: found 'here'" serve --listen here
 OMPI_COMM_WORLD_RANK=0 refused 'without mpirun or srun' "${elastic[@]}" --backend ps
-echo "elastic: the same weights as under mpirun; joining, leaving and dying lose no gradient and apply none twice"
+echo "elastic: the weights equal those under mpirun; each gradient counts once, also when workers join, leave or die"
 
-# SIGTERM ends a server that waits for its first worker, with a line.
+# SIGTERM ends a server that waits for its first worker. The server prints a line.
 serve
 kill -TERM "$(pgrep -P "$server")"
 served 143
-grep -q '^psring: ended by a signal' "$folder/serve" || fail "a server that is told to end: $(cat "$folder/serve")"
+grep -q '^psring: ended by a signal' "$folder/serve" || fail "SIGTERM to a waiting server: $(cat "$folder/serve")"

@@ -1,10 +1,11 @@
-/* What a process of an elastic job keeps from one generation to the next. */
+/* The state that a process of an elastic job keeps from one generation to the next. */
 #include <criterion/criterion.h>
 
 #include "experiments/train/trainer.h"
 
-/* The others have done a step that this worker has sent its gradient for, and not the answer's. Its
- * images are in the weights once it has those, not before: set-up may fail and be done again. */
+/* This worker sent its gradient of a step, but did not get the answer. The other workers completed
+ * the step. Its images count only once it has the new weights, because set-up may fail and be
+ * repeated. */
 Test(generation, images_of_a_step_that_others_have_done_count_once)
 {
     float weight = 0;

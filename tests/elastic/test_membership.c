@@ -1,5 +1,5 @@
-/* Who is in the next generation of an elastic job, and with which rank. Members are threads of this
- * process; nobody trains. What processes do: test_elastic.sh. */
+/* The members of the next generation of an elastic job, and their ranks. Members are threads of
+ * this process and do not train. test_elastic.sh has processes that train. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static void start_meeting(struct one *one)
     cr_assert_eq(pthread_create(&one->thread, NULL, meet, one), 0);
 }
 
-/* The coordinator has heard of a newcomer for after `step`, and those who train of it. */
+/* Waits until the member `trains` knows of a newcomer that joins after `step`. */
 static void wait_until_known(const struct one *trains, uint64_t step)
 {
     while (member_until(trains->member) > step)
@@ -96,7 +96,7 @@ static void end(void)
     coordinator_close(&coordinator);
 }
 
-/* It comes out of its generation after `step`, and waits for the next. */
+/* A member ends its generation after `step` with status `how`, and waits for the next one. */
 static void comes_back(struct one *one, uint64_t step, enum status how)
 {
     one->place = (struct member_place){.step = step, .workers_most = workers_most, .ended = how};
@@ -162,8 +162,8 @@ Test(membership, newest_weights_come_first_then_seniority_and_newcomers_last)
     end();
 }
 
-/* The third worker is there before the server: how many the data are enough for, the first two find
- * out. */
+/* The third worker connects before the server does. The first two workers must find out how many
+ * workers the data allow. */
 Test(membership, who_is_one_too_many_at_the_beginning_joins_later)
 {
     open_job(2);
@@ -239,7 +239,7 @@ Test(membership, lost_server_ends_the_job)
     end();
 }
 
-/* The one that has the weights is lost, and the newcomer never had them. */
+/* The only worker with the weights is lost, and the newcomer never had them. */
 Test(membership, newcomer_does_not_begin_anew)
 {
     two_train();
@@ -258,8 +258,7 @@ Test(membership, newcomer_does_not_begin_anew)
     end();
 }
 
-/* The first one is killed before it has said where it stands, and the newcomer never had weights.
- */
+/* The first worker is killed before it reports its step, and the newcomer never had weights. */
 Test(membership, newcomer_does_not_begin_anew_where_the_first_was_killed)
 {
     begin(1);
@@ -277,7 +276,7 @@ Test(membership, newcomer_does_not_begin_anew_where_the_first_was_killed)
     end();
 }
 
-/* Sends one frame after the other as a member that has been let in might. */
+/* Sends a frame, as an accepted member could. */
 static void say(int socket, struct membership_frame frame, const char *text)
 {
     cr_assert_eq(membership_send(socket, frame, text), 0);
@@ -305,7 +304,7 @@ Test(membership, frames_that_do_not_belong_here_change_nothing)
     }
     end_meeting(&server, STATUS_OK);
 
-    /* It was a worker, and says now that it is a server of a high number. */
+    /* A worker claims to be a server with a high number. */
     frame = (struct membership_frame){.head.type = MEMBERSHIP_READY,
                                       .head.group = workers[0].found.number,
                                       .role = MEMBER_SERVER,
@@ -325,7 +324,7 @@ Test(membership, frames_that_do_not_belong_here_change_nothing)
     end();
 }
 
-/* A raw connection that has the token and says nothing. */
+/* A raw connection that gives the token and sends no frame. */
 static int join_nothing(void)
 {
     int socket;
@@ -335,7 +334,7 @@ static int join_nothing(void)
     return socket;
 }
 
-/* A raw connection, that says that it is a worker. */
+/* A raw connection that joins as a worker. */
 static int join_raw(uint64_t join_after, const char *job)
 {
     int socket = join_nothing();
@@ -346,7 +345,7 @@ static int join_raw(uint64_t join_after, const char *job)
     return socket;
 }
 
-/* Reads what comes until a frame of that type does. */
+/* Reads frames until one has the type, and checks its status. */
 static void await_frame(int socket, enum membership_type type, enum status status)
 {
     struct membership_reader reader = {0};
@@ -367,7 +366,7 @@ static void await_close(int socket)
         usleep(1000);
 }
 
-/* What it says speaks of no generation, because it had not heard of this one. */
+/* The LEAVE frame names no generation, because the worker sent it before it knew of the new one. */
 Test(membership, who_leaves_as_the_generation_begins_is_not_waited_for)
 {
     begin(2);
@@ -404,7 +403,7 @@ Test(membership, late_server_ends_the_job)
     end();
 }
 
-/* Two workers and a server go on after step 3, and end. */
+/* Two workers and a server continue after step 3, and end. */
 static void all_go_on(void)
 {
     for (int i = 0; i < 2; i++)
@@ -418,7 +417,8 @@ static void all_go_on(void)
     end();
 }
 
-/* What its members have said meanwhile is still to be read. */
+/* The coordinator is blocked for longer than the time-out. The beats that its members sent
+ * meanwhile are still unread. */
 Test(membership, coordinator_that_was_stopped_loses_nobody)
 {
     struct capture capture;
@@ -434,7 +434,8 @@ Test(membership, coordinator_that_was_stopped_loses_nobody)
     cr_assert(!strstr(capture.text, "sign of life"), "%s", capture.text);
 }
 
-/* Only who has weights knows how many; the newcomer is told, and the others go on. */
+/* Only workers with weights know the limit. The newcomer is refused, and the other workers
+ * continue. */
 Test(membership, newcomer_beyond_what_the_data_allow_is_refused)
 {
     two_train();
@@ -454,12 +455,12 @@ Test(membership, newcomer_beyond_what_the_data_allow_is_refused)
     end();
 }
 
-/* Its options were wrong: it has left, and the next one's are the job's. */
+/* The first worker leaves before the job begins. The next worker's options become the job's. */
 Test(membership, job_that_has_not_begun_is_forgotten_with_its_last_worker)
 {
     struct coordinator_job job;
     begin(1);
-    int first = join_raw(9, "--batch=8\n"); /* waits for others to begin */
+    int first = join_raw(9, "--batch=8\n"); /* joins only after step 9, so the job does not begin */
     await_frame(first, MEMBERSHIP_NOTE, STATUS_OK);
     int other = join_raw(0, "--batch=16\n");
     await_frame(other, MEMBERSHIP_END, STATUS_USAGE);
@@ -476,7 +477,7 @@ Test(membership, job_that_has_not_begun_is_forgotten_with_its_last_worker)
     end();
 }
 
-/* One that serves already says so, to those that were to have it, too. */
+/* A server with a job refuses another one, and the workers of the other job read the reason. */
 Test(membership, server_that_has_a_job_is_no_other_ones)
 {
     struct coordinator *other, *idle;
@@ -514,7 +515,8 @@ Test(membership, server_that_has_a_job_is_no_other_ones)
     end();
 }
 
-/* Part of a frame may have left: what would follow could not be told from the rest of it. */
+/* Part of the frame may have been sent. The receiver would take the next frame for its remainder.
+ */
 Test(membership, frame_that_cannot_leave_closes_the_connection)
 {
     int pair[2];
@@ -532,8 +534,8 @@ Test(membership, frame_that_cannot_leave_closes_the_connection)
     close(pair[1]);
 }
 
-/* The table of member.h: what does not belong there costs the one who says it its place, and the
- * others nothing. */
+/* The table of member.h: a frame that is wrong in a state closes the connection of its sender and
+ * does not affect other members. */
 Test(membership, what_does_not_belong_in_a_state_loses_who_says_it)
 {
     static const enum membership_type types[] = {
@@ -544,14 +546,14 @@ Test(membership, what_does_not_belong_in_a_state_loses_who_says_it)
     for (size_t i = 0; i < 2 * sizeof types / sizeof *types; i++) {
         struct membership_frame frame = {.head = {.type = types[i / 2], .value = STATUS_WRONG},
                                          .role = i % 2 ? MEMBER_WORKER : 9};
-        int socket; /* NEW, or WAITING for a step that does not come */
+        int socket; /* NEW, or WAITING for a step that is never reached */
         if (i % 2)
             socket = join_raw(1000, "--batch=8\n");
         else
             socket = join_nothing();
         say(socket, frame, "this");
         if (i % 2 == 0 && frame.head.type == MEMBERSHIP_SUMMON)
-            await_frame(socket, MEMBERSHIP_END, STATUS_USAGE); /* it has a job */
+            await_frame(socket, MEMBERSHIP_END, STATUS_USAGE); /* the server has a job */
         await_close(socket);
         stream_close(&socket);
     }
@@ -575,7 +577,7 @@ static void await_refusal(int socket, enum status status, const char *words)
               "no END with '%s': %s", words, got == CONTROL_MESSAGE ? reader.text : "closed");
 }
 
-/* An idle server, whose first word could be a stranger's. */
+/* An idle server refuses a job from a stranger. */
 Test(membership, without_the_token_no_frame_counts)
 {
     static const struct membership_frame summon = {.head.type = MEMBERSHIP_SUMMON, .index = 1};
@@ -595,7 +597,7 @@ Test(membership, without_the_token_no_frame_counts)
     end();
 }
 
-/* A member of version 1 of the protocol reads why in its own form. */
+/* A member with protocol version 1 gets the reason in the format of that version. */
 Test(membership, a_member_of_an_older_version_is_refused)
 {
     struct {
@@ -630,8 +632,8 @@ Test(membership, a_member_of_an_older_version_is_refused)
     end();
 }
 
-/* Connections that send beats and never join hold all seats. A further connection reads the reason,
- * and later the seats are free again. */
+/* Connections that send beats but never join take all seats. A further connection gets the reason.
+ * Later the seats are free again. */
 Test(membership, a_seat_is_held_for_a_bounded_time)
 {
     enum { SEATS = 4 };
@@ -655,7 +657,7 @@ Test(membership, a_seat_is_held_for_a_bounded_time)
     await_refusal(late, STATUS_UNSUPPORTED, "no seat left: 4 processes are connected, at most 4");
     stream_close(&late);
     monitor_enter(&coordinator->monitor);
-    for (int i = 0; i < coordinator->count; i++) /* as if so much time had passed */
+    for (int i = 0; i < coordinator->count; i++) /* pretend that this time has passed */
         coordinator->seats[i]->came_ns -= MEMBERSHIP_JOIN_MS * NS_PER_MS;
     monitor_leave(&coordinator->monitor);
     for (int i = 0; i < SEATS; i++) {

@@ -1,5 +1,4 @@
-/* The token of an elastic job: where it comes from, and that all processes of a user agree on it.
- */
+/* The token of an elastic job: its source, and agreement among all processes of a user. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -23,7 +22,7 @@ Test(token, equal_texts_give_equal_tokens)
     cr_assert_neq(token_of("a"), token_of("b"));
 }
 
-/* Many processes that start at once, all without the file. */
+/* Many processes start at once, before the file exists. */
 Test(token, the_first_process_writes_it_for_all)
 {
     enum { PROCESSES = 8 };
@@ -35,7 +34,7 @@ Test(token, the_first_process_writes_it_for_all)
     setenv("HOME", home, 1);
     cr_assert_eq(pipe(ends), 0);
     for (int i = 0; i < PROCESSES; i++) {
-        if (fork() == 0) { /* without Criterion's checks, which belong to the test's process */
+        if (fork() == 0) { /* no Criterion assertions here: they belong to the test's process */
             const struct config none = {0};
             _exit(elastic_token(&none, &token) != STATUS_OK ||
                   write(ends[1], &token, sizeof token) != sizeof token);
