@@ -166,8 +166,8 @@ served 0
 [[ $(weights_of) == "$killed" ]] ||
     fail "killed after step $step: weights $killed, expected $(weights_of) as with --leave-after"
 
-# A job refuses strangers and workers with other options, and continues. A signal ends one worker. After rank 0 has left,
-# the other workers continue. All workers end when the server has ended.
+# A job refuses strangers and workers with other options, and continues. A signal ends one worker. After rank 0 has
+# left, the other workers continue. All workers end when the server has ended.
 serve --workers 2
 worker --steps 1000000 --log-steps 20
 worker --steps 1000000 --log-steps 20

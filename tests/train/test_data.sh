@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# test_data.sh [--short]: loaders and augmentation. The weights are the same to the bit whatever number of
-# threads makes the batches, and however many ahead; moved images depend on the seed, the epoch and the image alone.
-# --short: of ways that differ in their options only, a choice.
+# test_data.sh [--short]: loaders and augmentation. The number of loader threads and of prefetched batches changes no
+# bit of the weights. An augmented image depends only on the seed, the epoch and the image.
+#
+# --short: fewer combinations of options.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
@@ -15,7 +16,7 @@ common=(--model lenet --batch 16 --reduce-order ring --bucket-mb 0.05)
 moved=(--augment "shift:2,rotate:12.5")
 by=("--data-threads 1 --prefetch-batches 1" "--data-threads 1 --prefetch-batches 4" "--data-threads 3 --prefetch-batches 1" "--data-threads 3 --prefetch-batches 4" "--data-threads 3")
 
-# All images of two epochs; by one process that plays two workers, by ring and by server.
+# All images of two epochs: one process that plays two workers, the ring, and a server.
 train 0 "${common[@]}" --epochs 2 --last-batch partial --backend none --virtual-workers 2
 unmoved=$weights
 ways=("" "${moved[*]}")
@@ -38,13 +39,13 @@ done
 [[ $expected != "$unmoved" ]] || fail "${moved[*]} makes no difference"
 tail -n 1 "$folder/rows.csv" | grep -q ',"\?shift:2,rotate:12.5"\?,3,6' || fail "rows: $(tail -n 1 "$folder/rows.csv")"
 
-# Ranks of their own minds: how many loaders there are is a host's affair.
+# Ranks may have different numbers of loaders.
 "$lib/mpirun.sh" 1 "$psring" train --data "$data" "${common[@]}" "${options[@]}" --backend ring --data-threads 2 : -n 1 \
     "$psring" train --data "$data" "${common[@]}" "${options[@]}" --backend ring >"$folder/log" 2>&1 || fail "loaders on one rank:"
 weights=$(sed -n 's/^weights sha256 //p' "$folder/log")
 same "loaders on one rank"
 
-# Stopped amid an epoch, batches on their way, with a timeline; resumed with other loaders.
+# Stop during an epoch, while batches are being loaded, with a timeline. Resume with other loaders.
 options=("${common[@]}" --epochs $((3 - short)) --backend ring "${moved[@]}" --checkpoint "$folder/checkpoint")
 if ((!short)); then
     train 2 "${options[@]}"
@@ -66,25 +67,25 @@ for loaders in "${resumed[@]:short}"; do
         --timeline "$folder/timeline.json"
     within has_checkpoint
     kill -TERM "$(pgrep -s "$session" -x psring | head -n 1)" 2>/dev/null || true
-    within is_over || fail "stopped with $loaders: it goes on:"
+    within is_over || fail "stopped with $loaders: it still runs:"
     "$psring" trace "$folder/timeline.json" >/dev/null || fail "stopped with $loaders: no timeline:"
     train 2 "${options[@]}" --resume=must
     same "stopped with $loaders, resumed without"
     rm -rf "$folder/checkpoint"
     cp -r "$folder/middle" "$folder/checkpoint"
 done
-refused() # WHAT CODE WORDS COMMAND...: CODE 0: any other
+refused() # WHAT CODE WORDS COMMAND...: expects the exit code (CODE 0: any but 0) and the words once
 {
     local what=$1 code=$2 words=$3 found=0
     shift 3
     "$@" >"$folder/log" 2>&1 || found=$?
     ((code > 0 ? found == code : found > 0)) || fail "$what: exit code $found, expected $code:"
-    (($(grep -c -e "$words" "$folder/log") == 1)) || fail "$what: not once '$words':"
+    (($(grep -c -e "$words" "$folder/log") == 1)) || fail "$what: expected '$words' once in:"
 }
 refused "other images" 2 'augment is shift:2,rotate:12.5 there and shift:2 here' "$lib/ranks.sh" 2 "$psring" train \
     --data "$data" "${common[@]}" --epochs $((3 - short)) --backend ring --augment shift:2 --checkpoint "$folder/checkpoint" --resume
 
-# Paced: what is loaded is used for nothing, but loaded.
+# With --compute paced the loaders load images, but the training does not use them.
 "$lib/ranks.sh" 2 "$psring" train --compute paced:1 --batch 16 --data "$data" --data-threads 1 "${moved[@]}" --steps 70 \
     --metrics "$folder/paced.csv" >"$folder/log" 2>&1 || fail "paced, with data:"
 grep -q "waiting for data" "$folder/log" || fail "paced, with data:"

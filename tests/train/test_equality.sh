@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# test_equality.sh [--short]: with --reduce-order ring, the parameter server, the ring and the hierarchical
-# all-reduce (on one host; on several: test_hierarchical.sh), on all transports, and one process that plays all workers
-# give the same weights, to the bit, after 100 steps. With PSRING_DATA set on the data there, else on made-up images.
-# --short: three workers, 20 steps of made-up images, and a choice of backends and transports.
+# test_equality.sh [--short]: with --reduce-order ring all backends give the same weights, to the bit, after 100 steps.
+# These are the parameter server, the ring and the hierarchical all-reduce on all transports, and one process that plays
+# all workers. test_hierarchical.sh has several hosts. Trains on the data in PSRING_DATA, or on made-up images.
+#
+# --short: three workers, 20 steps of made-up images, and fewer backends and transports.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
@@ -12,7 +13,7 @@ common=(--model lenet --batch 8 --steps "$steps" --reduce-order ring)
 
 check() # WHAT: $weights must be $expected
 {
-    [[ $weights == "$expected" ]] || fail "$1: weights $weights, expected $expected, as by one process"
+    [[ $weights == "$expected" ]] || fail "$1: weights $weights, expected $expected as with one process"
 }
 
 sums=()
@@ -38,7 +39,7 @@ sums=("$weights" "${sums[@]}")
 (($(printf '%s\n' "${sums[@]}" | sort -u | wc -l) == ${#sums[@]})) ||
     fail "the number of workers made no difference: ${sums[*]}"
 
-# Optimizers that count their steps, or that need whole tensors, however the buckets are cut.
+# Optimizers that count their steps (adam) or need whole tensors (lars), with several buckets.
 optimizers=(adam lars)
 for optimizer in "${optimizers[@]:short}"; do
     train 0 "${common[@]}" --bucket-mb 0.05 --backend none --virtual-workers 3 --optimizer "$optimizer"
@@ -49,7 +50,7 @@ for optimizer in "${optimizers[@]:short}"; do
     check "ps, several buckets, 3 workers, $optimizer"
 done
 
-# The same with several buckets, whose chunks, and so whose order of addition, are others.
+# With several buckets the chunks differ, and so does the order of addition.
 train 0 "${common[@]}" --bucket-mb 0.05 --backend none --virtual-workers 3
 expected=$weights
 [[ $expected != "${sums[-1]}" ]] || fail "buckets of 0.05 MB changed no sum: is there more than one?"

@@ -1,4 +1,4 @@
-/* Which GPU a rank takes, on machines that are made up. */
+/* The choice of a GPU for each rank, on made-up machines. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@ enum { RANKS_MAX = 16 };
 static struct gpu_view views[RANKS_MAX];
 static int ranks;
 
-/* A further rank, on `machine`, that sees the GPUs `ids`: one letter each. */
+/* Adds a rank on `machine` that sees the GPUs `ids`, one letter each. */
 static void see(int machine, const char *ids)
 {
     struct gpu_view *view = &views[ranks++];
@@ -19,7 +19,8 @@ static void see(int machine, const char *ids)
         snprintf(view->ids[gpu], sizeof view->ids[gpu], "0000:%c0:00.0", ids[gpu]);
 }
 
-/* `expected`: the number of each rank's GPU, '-' for none; `without` as gpus_place tells it. */
+/* `expected`: the index of each rank's GPU, '-' for none. `expected_without`: gpus_place's
+ * `without`. */
 static void expect(bool share, const char *expected, int expected_without)
 {
     int index[RANKS_MAX], without;
@@ -37,7 +38,7 @@ Test(gpus, ranks_of_a_machine_take_its_gpus_in_order)
     for (int rank = 0; rank < 4; rank++)
         see(0, "abcd");
     expect(false, "0123", -1);
-    for (int rank = 0; rank < 6; rank++) /* two machines whose bus ids are alike */
+    for (int rank = 0; rank < 6; rank++) /* two machines with equal bus ids */
         see(rank % 2, "abc");
     expect(false, "001122", -1);
 }
@@ -51,7 +52,7 @@ Test(gpus, what_a_launcher_has_bound_is_taken)
     expect(false, "00", -1);
 }
 
-/* As CUDA_DEVICE_ORDER and CUDA_VISIBLE_DEVICES may have it. */
+/* CUDA_DEVICE_ORDER and CUDA_VISIBLE_DEVICES can change the numbers. */
 Test(gpus, numbers_may_differ_between_ranks)
 {
     see(0, "ab"), see(0, "ba");

@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "experiments/train/trainer.h"
 
-/* A pseudo-terminal: `shown` is what a person would see arrive. */
+/* A pseudo-terminal. `shown`: the bytes that a user would see. */
 struct terminal {
     int master;
     FILE *stream;
@@ -31,8 +31,8 @@ static void terminal_open(struct terminal *terminal, unsigned short columns)
 }
 
 /*
- * Reads what has been written since the last time into terminal->shown. The kernel hands bytes on
- * some time after they were written: a mark behind them says that all have arrived.
+ * Reads the bytes written since the last call into terminal->shown. The kernel passes bytes on with
+ * a delay. The function writes a mark behind them and reads up to the mark, so all have arrived.
  */
 static const char *terminal_read(struct terminal *terminal)
 {
@@ -91,7 +91,7 @@ Test(progress, formats_the_line)
     cr_assert_str_eq(line, "epoch 2");
 }
 
-/* Steps of 10 ms by a clock of the test's own: a redraw every tenth step, and at the end. */
+/* Steps of 10 ms by the test's clock: a redraw every tenth step, and at the end. */
 Test(progress, redraws_at_most_ten_times_a_second)
 {
     struct terminal terminal;

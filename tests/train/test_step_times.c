@@ -1,6 +1,6 @@
 /*
- * Medians of training steps over two ranks. Ranks that end early and late alternately do not make a
- * step longer. A rank that is always late does. Parts add up, and are those of the busiest rank.
+ * Medians of training steps over two ranks. Ranks that are alternately early and late do not make a
+ * step longer. A rank that is always late does. The parts add up, and come from the busiest rank.
  */
 #include <criterion/criterion.h>
 
@@ -12,8 +12,8 @@ enum { STEPS = 7 };
 
 static _Thread_local struct world *world;
 
-/* As of steps that compute so long and have waited so long for data, with a pause of the rank's
- * own, which is no step's, after the third. Averaging and the processor: COMM_MS and CPU_MS. */
+/* Medians of steps with these times of computing and of waiting for data. After the third step the
+ * rank pauses, outside any step. COMM_MS: averaging. CPU_MS: processor time of computing. */
 #define COMM_MS(rank) (15 + (rank))
 #define CPU_MS(rank) (5 + (rank))
 
@@ -41,7 +41,7 @@ static void medians_of(const int *all_ms, int compute_ms, int data_ms, int pause
     step_times_fini(&times);
 }
 
-/* Of as busy ranks it is the last one's. */
+/* Among equally busy ranks, the parts come from the last one. */
 static void expect(const double median_ms[STEP_TIME_KINDS], double all_ms, double compute_ms,
                    double data_ms, int busiest)
 {
@@ -58,7 +58,7 @@ static void two_ranks(struct world *of, void *context)
     static const int in_turn[2][STEPS] = {{60, 30, 60, 30, 60, 30, 60},
                                           {45, 60, 30, 60, 30, 60, 30}};
     static const int late[2][STEPS] = {{40, 40, 40, 40, 40, 40, 40}, {50, 40, 40, 40, 90, 40, 40}};
-    static const int waits[STEPS] = {60, 30, 60, 130, 60, 30, 60}; /* for the other one's pause */
+    static const int waits[STEPS] = {60, 30, 60, 130, 60, 30, 60}; /* 130: rank 1 pauses */
     static const int busy[2][STEPS] = {{40, 40, 40, 40, 40, 40, 40}, {39, 40, 40, 40, 40, 40, 40}};
     double median_ms[STEP_TIME_KINDS];
     (void)context;
@@ -67,17 +67,17 @@ static void two_ranks(struct world *of, void *context)
     expect(median_ms, 45, 30, 0, 1);
     medians_of(late[world->rank], 30, 0, 0, median_ms);
     expect(median_ms, 40, 30, 0, 1);
-    medians_of(in_turn[0], 30, 0, 0, median_ms); /* both alike */
+    medians_of(in_turn[0], 30, 0, 0, median_ms); /* equal on both ranks */
     expect(median_ms, 60, 30, 0, 1);
     if (world->rank == 0)
         medians_of(waits, 30, 0, 0, median_ms);
     else
         medians_of(in_turn[1], 30, 0, 100, median_ms);
     expect(median_ms, 45, 30, 0, 1);
-    /* Rank 0 waits for a busy one, and ends last: what it waits is no communication. */
+    /* Rank 0 waits for the busy rank 1, and ends last. Its wait does not count as communication. */
     medians_of(busy[world->rank], world->rank == 0 ? 10 : 35, 0, 0, median_ms);
     expect(median_ms, 40, 35, 0, 1);
-    /* Busy is who computes or waits for data: rank 0 waits more than rank 1 computes more. */
+    /* A rank is busy while it computes or waits for data: rank 0 for 35 ms, rank 1 for 22 ms. */
     medians_of(busy[world->rank], world->rank == 0 ? 5 : 20, world->rank == 0 ? 30 : 2, 0,
                median_ms);
     expect(median_ms, 40, 5, 30, 0);

@@ -9,7 +9,8 @@ static void on_earlier(int number)
     heard = number;
 }
 
-/* What a process has before stop_init: each signal is counted, none ends it. */
+/* Installs the process's handlers before stop_init: they record the signal and do not end the
+ * process. */
 static void expect_earlier(void)
 {
     const struct sigaction action = {.sa_handler = on_earlier};

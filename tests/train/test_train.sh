@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# test_train.sh [--short]: what psring train promises beside equality of the backends:
-# the result does not depend on playing workers, on threads or on a break; it learns; its rows are those
-# of the contract. --short: of ways that differ in their options only, one.
+# test_train.sh [--short]: psring train, except the equality of backends (test_equality.sh). The result does not
+# depend on virtual workers, on threads or on a break. The net learns. The rows have the documented columns.
+#
+# --short: one of several sets of options that take the same path.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
 common=(--model lenet --batch 50)
 
-# The rows of $folder/train.csv.
-column() # NAME: its values, one line a row
+column() # NAME: the values of this column of $folder/train.csv, one for each row
 {
     awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next }
                           { print $at }' "$folder/train.csv" | tr '\n' ' '
@@ -18,10 +18,10 @@ expect() # NAME VALUES
     [[ $(column "$1") == "$2 " ]] || fail "$1 is '$(column "$1")', expected '$2 ' in train.csv"
 }
 
-# One virtual worker is one worker; threads change no bit; another seed does.
+# One virtual worker equals one worker. Threads change no bit. Another seed changes the weights.
 train 0 "${common[@]}" --backend none --steps 30
 plain=$weights
-! grep -q 'communication' "$folder/log" || fail "one process speaks of communication:"
+! grep -q 'communication' "$folder/log" || fail "one process reports communication:"
 train 0 "${common[@]}" --backend none --steps 30 --virtual-workers 1
 [[ $weights == "$plain" ]] || fail "one virtual worker gave $weights, a plain run $plain"
 train 0 "${common[@]}" --backend none --steps 30 --threads 2
@@ -29,15 +29,15 @@ train 0 "${common[@]}" --backend none --steps 30 --threads 2
 train 0 "${common[@]}" --backend none --steps 30 --seed 2
 [[ $weights != "$plain" ]] || fail "another seed gave the same weights"
 
-# A run that was killed and continued is the run without a break. Over ranks only the first reads
-# and writes the file.
+# A run that is killed and continued gives the weights of an unbroken run. With several ranks only the first one reads
+# and writes checkpoints.
 start_and_kill() # RANKS OPTION...: kills all processes once there is a checkpoint
 {
     local ranks=$1 try
     shift
     local command=("$lib/ranks.sh" "$ranks")
     ((ranks > 0)) || command=()
-    for try in 1 2 3 4 5; do # on a busy machine it may end before it is killed
+    for try in 1 2 3 4 5; do # on a busy machine the run may end before it is killed
         rm -rf "$folder/checkpoint"
         launch "${command[@]}" "$psring" train --data "$data" "$@"
         within has_checkpoint || fail "psring train $*, try $try:"
@@ -61,9 +61,9 @@ for options in "${ways[@]:short * 3}"; do
     whole=$weights
     start_and_kill "$ranks" "${options[@]}" --checkpoint "$folder/checkpoint"
     train "$ranks" "${options[@]}" --checkpoint "$folder/checkpoint" --resume
-    grep -q '^continues after step' "$folder/log" || fail "${options[*]}: began anew:"
+    grep -q '^continues after step' "$folder/log" || fail "${options[*]}: does not continue from the checkpoint:"
     [[ $weights == "$whole" ]] || fail "${options[*]}, continued: $weights, expected $whole"
-    # Once more, from the end: nothing is left to do, the result is there, and no time of a step.
+    # Resumed at its end: no step is left, so the row has the result but no step time.
     rm -f "$folder/train.csv"
     train "$ranks" "${options[@]}" --checkpoint "$folder/checkpoint" --resume \
         --metrics "$folder/train.csv"
@@ -75,19 +75,20 @@ for options in "${ways[@]:short * 3}"; do
     [[ $weights == "$whole" ]] || fail "${options[*]}, at its end: $weights, expected $whole"
 done
 
-# Another device or backend may go on, with a word that the bits are others.
+# Another device or backend may continue. psring warns that the bits differ.
 train 2 "${common[@]}" --backend rhd --epochs 1 --checkpoint "$folder/backends"
 train 2 "${common[@]}" --backend ring --epochs 1 --checkpoint "$folder/backends" --resume
 grep -q 'backend is rhd there and ring here: the run continues, but not to the same bits' "$folder/log" ||
-    fail "no word of another backend in:"
+    fail "no warning about the other backend in:"
 
-# Another run's checkpoint is refused, with what differs.
+# psring refuses another run's checkpoint and names the difference.
 if train_ranks 2 "${common[@]}" --batch 25 --steps 80 --checkpoint "$folder/checkpoint" --resume; then
     fail "two workers with another batch continued the run:"
 fi
-grep -q 'batch is 50 there and 25 here.*give --batch 50' "$folder/log" || fail "no word of the batch in:"
+grep -q 'batch is 50 there and 25 here.*give --batch 50' "$folder/log" || fail "no error about the batch in:"
 
-# More steps: where the rate does not depend on them, to the bits of the longer run; else only if asked for.
+# More steps. If the learning rate does not depend on their number, the bits equal those of the longer run. Otherwise
+# psring needs --resume=extend.
 longer=(--model lenet --batch 50 --optimizer sgd --backend none --checkpoint "$folder/longer")
 constant=(--lr-schedule constant --warmup-epochs 0.25)
 train 0 "${longer[@]}" "${constant[@]}" --steps 30
@@ -95,15 +96,15 @@ expected=$weights
 rm -r "$folder/longer"
 train 0 "${longer[@]}" "${constant[@]}" --steps 20
 train 0 "${longer[@]}" "${constant[@]}" --steps 30 --resume
-grep -q 'steps is 20 there and 30 here: the run continues' "$folder/log" || fail "no word of more steps in:"
+grep -q 'steps is 20 there and 30 here: the run continues' "$folder/log" || fail "no warning about more steps in:"
 [[ $weights == "$expected" ]] || fail "20 steps and 10 more: $weights, expected $expected:"
 rm -r "$folder/longer"
 train 0 "${longer[@]}" --steps 20
 if train_ranks 0 "${longer[@]}" --steps 30 --resume; then
-    fail "went on for more steps than its rate was for:"
+    fail "continued beyond the steps of its learning-rate schedule:"
 fi
-grep -q 'steps is 20 there and 30 here, .*--resume=extend' "$folder/log" || fail "no word of extend in:"
-! grep -q 'warmup is' "$folder/log" || fail "advice about a warm-up that nobody gave:"
+grep -q 'steps is 20 there and 30 here, .*--resume=extend' "$folder/log" || fail "no advice of --resume=extend in:"
+! grep -q 'warmup is' "$folder/log" || fail "a message about --warmup-epochs, which was not given:"
 train 0 "${longer[@]}" --steps 30 --resume=extend
 grep -q '^continues after step 20$' "$folder/log" || fail "--resume=extend:"
 status=0
@@ -111,8 +112,8 @@ train_ranks 0 "${longer[@]}" --steps 10 --resume=extend || status=$?
 ((status == 2)) || fail "fewer steps than are done: exit $status:"
 grep -q 'steps is 30 there and 10 here, expected at least 30; this many are done' "$folder/log" || fail "fewer steps than are done:"
 
-# Another number of workers goes on from the image where the others were: 15 steps of 2 x 50 of the 2,000 images are
-# 30 of 1 x 50, or 18 whole ones of 4 x 20.
+# Another number of workers continues at the same image. 15 steps of 2 x 50 have used 1,500 of the 2,000 images. That is
+# step 30 of 1 x 50, and step 18 of 4 x 20 (whole steps).
 train 2 "${common[@]}" --steps 15 --checkpoint "$folder/worlds"
 for world in '0 50 30 --backend none' '4 20 18'; do
     read -ra world <<<"$world"
@@ -121,7 +122,7 @@ for world in '0 50 30 --backend none' '4 20 18'; do
     train "${world[0]}" "${common[@]}" --batch "${world[1]}" --epochs 2 --checkpoint "$folder/other" --resume \
         "${world[@]:3}"
     grep -q 'workers is 2 there and [14] here: the run continues, but not to the same bits' "$folder/log" ||
-        fail "no word of the number of workers in:"
+        fail "no warning about the number of workers in:"
     grep -q "^continues after step ${world[2]}\$" "$folder/log" || fail "expected to continue after step ${world[2]}:"
 done
 
@@ -131,10 +132,10 @@ if "$psring" train --data "$data" "${common[@]}" --backend none --optimizer adam
 fi
 for word in 'optimizer is lars there and adam here' 'lr-schedule is linear there and step here' \
     'optimizer-options is momentum=0.9 trust=0.02 there'; do
-    grep -q "$word" "$folder/log" || fail "no word of '$word' in:"
+    grep -q "$word" "$folder/log" || fail "expected '$word' in:"
 done
 
-# A run that is good enough ends at that test, and is saved there; continued, it has nothing left to do.
+# A run that reaches --target-accuracy saves and ends at that test. When it is resumed, no step is left.
 target=(--epochs 20 --log-steps 5 --target-accuracy 60 --metrics "$folder/train.csv")
 good_enough() # WHAT
 {
@@ -143,7 +144,7 @@ good_enough() # WHAT
         END { exit !(rows > 0 && last >= 0.6 && early == 1 && on == 1 && $at["step"] < 260 &&
             $at["target_accuracy"] == 0.6) }' "$folder/train.csv" || fail "$1 ended with $(tail -n 1 "$folder/train.csv")"
     grep -q "^target accuracy 60% reached after step $(column step | awk '{ print $NF }')," "$folder/log" ||
-        fail "$1: no word of the target in:"
+        fail "$1: no message about the target in:"
 }
 ways=('2 --backend ring' '0 --backend none --virtual-workers 2' '4 --backend ps --backup-workers 1'
     '3 --backend ps --sync ssp:2')
@@ -159,16 +160,17 @@ for options in "${ways[@]:short * 3}"; do
     [[ $weights == "$reached" ]] || fail "--target-accuracy, continued: weights $weights, expected $reached"
 done
 
-# The tests in between change nothing; a target that is not reached is said not to be.
+# Tests during training do not change the weights. psring reports a target that is not reached.
 train 0 "${common[@]}" --backend none --steps 12
 whole=$weights
 rm -f "$folder/train.csv"
 train 0 "${common[@]}" --backend none --steps 12 --log-steps 5 --target-accuracy 100 --metrics "$folder/train.csv"
-[[ $weights == "$whole" ]] || fail "with tests in between: $weights, expected $whole"
+[[ $weights == "$whole" ]] || fail "with tests during training: $weights, expected $whole"
 expect target_reached '0 0 0'
-grep -q '^target accuracy 100% not reached after step 12,' "$folder/log" || fail "no word of the target in:"
+grep -q '^target accuracy 100% not reached after step 12,' "$folder/log" || fail "no message about the target in:"
 
-# Rows: two epochs, each with an interval inside; the columns by name; the accuracy of something learnt.
+# Rows of two epochs with an interval inside each: names of the columns, their values, and the accuracy of a trained
+# net.
 rm -f "$folder/train.csv"
 train 2 "${common[@]}" --epochs 2 --log-steps 15 --metrics "$folder/train.csv"
 expected_header=backend,transport,device,network,compute,workers,servers,placement,sync,model,dataset
@@ -202,7 +204,7 @@ expect lr_schedule 'linear linear linear linear'
 expect lr_warmup_steps '8 8 8 8'
 expect straggler 'none none none none'
 expect backup_workers '0 0 0 0'
-expect staleness_max '   ' # nobody has other parameters
+expect staleness_max '   ' # all workers have the same parameters
 expect epoch '1 1 2 2'
 expect step '15 20 30 40'
 expect images '1500 2000 3000 4000'
@@ -212,7 +214,7 @@ awk -v accuracy="${accuracies[1]}" 'BEGIN { exit !(accuracy > 0.9 && accuracy <=
     fail "test accuracy ${accuracies[1]} after 2 epochs, expected more than 0.9"
 [[ $(column weights_sha256) == *"$weights " ]] || fail "the last row's sum is not $weights"
 
-# Compressed: learns as well.
+# Training with compressed gradients reaches the same accuracy.
 ways=('--compress fp16' '--compress bf16 --backend ps --placement colocated'
     '--compress bf16 --backend rhd --error-feedback off')
 for options in "${ways[@]:short * 2}"; do
@@ -227,7 +229,7 @@ for options in "${ways[@]:short * 2}"; do
 done
 expect error_feedback 'off off'
 
-# What error feedback carries is in a checkpoint: it goes on to the same bits, by the same averaging.
+# A checkpoint contains the residuals of error feedback. With the same averaging, a continued run gives the same bits.
 ways=('2 --backend ring' '2 --backend rhd' '3 --backend ps' '3 --backend ps --placement colocated --servers 2')
 for options in "${ways[@]:short * 3}"; do
     read -ra options <<<"$options"
@@ -241,15 +243,15 @@ for options in "${ways[@]:short * 3}"; do
     newest=$(printf '%s\n' "$folder"/compressed/*.checkpoint | tail -n 1)
     rm "$newest" # of two epochs, the second one
     train "$ranks" "${options[@]}" --checkpoint "$folder/compressed" --resume
-    grep -q '^continues after step' "$folder/log" || fail "${options[*]}: began anew:"
-    ! grep -q 'same bits' "$folder/log" || fail "${options[*]}: something differs:"
+    grep -q '^continues after step' "$folder/log" || fail "${options[*]}: does not continue from the checkpoint:"
+    ! grep -q 'same bits' "$folder/log" || fail "${options[*]}: a warning about other bits:"
     [[ $weights == "$whole" ]] || fail "${options[*]}, continued: $weights, expected $whole"
 done
 train 3 "${common[@]}" --backend ring --compress bf16 --bucket-mb 0.05 --epochs 2 --checkpoint "$folder/compressed" --resume
 grep -q "residuals is ps's, 3 workers, 2 colocated servers there and ring's, 3 workers here" "$folder/log" ||
-    fail "no word of the residuals in:"
+    fail "no message about the residuals in:"
 
-# Paced: no data, no test, and a step takes at least what it was told to.
+# --compute paced:15: no data, no test, and a step takes at least 15 ms.
 "$lib/mpirun.sh" 2 "$psring" train --model lenet --compute paced:15 --steps 8 \
     --metrics "$folder/paced.csv" >"$folder/log" 2>&1 || fail "a paced run failed:"
 mv "$folder/paced.csv" "$folder/train.csv"
@@ -259,7 +261,7 @@ expect weights_sha256 ''
 awk -v ms="$(column step_ms_median)" 'BEGIN { exit !(ms >= 15) }' ||
     fail "a paced step took $(column step_ms_median) ms, expected at least 15"
 
-# Computed for real, and then at least for as long: the same weights. A straggler takes as many times that.
+# --compute real:40 computes, then waits until 40 ms are over: the same weights. The straggler takes three times that.
 train 2 "${common[@]}" --steps 12
 whole=$weights
 rm -f "$folder/train.csv"
@@ -269,8 +271,9 @@ expect compute real:40
 awk -v ms="$(column step_ms_median)" 'BEGIN { exit !(ms >= 120) }' ||
     fail "a step took $(column step_ms_median) ms, expected at least 3 x 40"
 
-# A run that has learned nothing says so.
+# psring reports that a run has learned nothing.
 train 0 "${common[@]}" --backend none --steps 50 --lr 1e-9
-grep -q '^no better than guessing: the test loss is 2\.' "$folder/log" || fail "learned nothing, and does not say so:"
+grep -q '^no better than guessing: the test loss is 2\.' "$folder/log" ||
+    fail "learned nothing, but does not report it:"
 train 0 "${common[@]}" --backend none --steps 60
-! grep -q 'no better than guessing' "$folder/log" || fail "has learned, and is said to guess:"
+! grep -q 'no better than guessing' "$folder/log" || fail "has learned, but reports that it guesses:"

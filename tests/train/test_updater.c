@@ -1,5 +1,5 @@
-/* A server that applies each worker's push by itself goes as far as one that applies their average.
- */
+/* A server that applies each worker's push separately moves the parameters as far as one that
+ * applies the average of the pushes. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -14,7 +14,7 @@ struct run {
     int steps;
 };
 
-/* How far the one parameter has come, with `updates` pushes a step. */
+/* Distance that the only parameter moves, with `updates` pushes in each step. */
 static float distance(const struct run *run, int updates)
 {
     static const struct bucket bucket = {.first = 0, .count = 1};
