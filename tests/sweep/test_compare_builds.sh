@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# test_compare_builds.sh: what compare_builds.sh says of two builds' rows, and to wrong arguments.
+# test_compare_builds.sh: compare_builds.sh compares the rows of two builds, and refuses wrong arguments.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 sweep=$root/experiments/sweep
 
-# rows FILE NETWORK TIME...: a row for each of these medians.
+# rows FILE NETWORK TIME...: appends a row for each of these median times.
 rows()
 {
     local file=$1 network=$2 time
@@ -16,7 +16,7 @@ rows()
     done
 }
 
-# says STATUS PATTERN: what the comparison of `before` and `after` in the folder says.
+# says STATUS PATTERN: compares the files `before` and `after` and checks exit code and output.
 says()
 {
     local status=0
@@ -37,26 +37,27 @@ refuses()
     grep -q -- "$pattern" "$folder/said" || fail "$*: expected '$pattern' in: $(cat "$folder/said")"
 }
 
-# By 2%: slower where links limit, not over loopback. The median of an even number lies between two.
+# A build that is 2% slower is reported where links are the limit, but not over loopback. The median of an even number
+# of times is the mean of the middle two.
 rows "$folder/before.csv" vcluster:200mbit 100 104 102
 rows "$folder/after.csv" vcluster:200mbit 106 102 104
 says 1 ' 102\.0 +104\.0 +1\.020 +1\.020  slower$'
 rows "$folder/before.csv" loopback 100 102
 rows "$folder/after.csv" loopback 102 104
 says 0 ' 101\.0 +103\.0 +1\.020 +1\.020$'
-# Nor where the processors limit.
+# It is not reported where processors are the limit.
 cpu_busy=0.9 rows "$folder/before.csv" vcluster:200mbit 100
 rows "$folder/after.csv" vcluster:200mbit 102
 says 0 ' 1\.020 +1\.020$'
-# One round that something disturbed is not the program's.
+# A single disturbed round does not make a build slower.
 rows "$folder/before.csv" vcluster:200mbit 100 100
 rows "$folder/after.csv" vcluster:200mbit 100 200
 says 0 ' 150\.0 +1\.500 +1\.000$'
-# Wrong sums have no ratio, however fast they were.
+# A build with wrong sums has no ratio, even if it is faster.
 rows "$folder/before.csv" vcluster:200mbit 100
 wrong=3 rows "$folder/after.csv" vcluster:200mbit 50
 says 1 ' WRONG sums$'
-# What only one of them could do is not equal.
+# A row of only one of the builds is a failure.
 rows "$folder/before.csv" vcluster:200mbit 100
 rows "$folder/after.csv" loopback 100
 says 1 'measured with one of them only$'

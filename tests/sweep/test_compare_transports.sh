@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_compare_transports.sh: the table that compare_transports.sh makes of rows, and what it says to wrong arguments.
+# test_compare_transports.sh: compare_transports.sh makes a table of rows, and refuses wrong arguments.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
@@ -11,7 +11,7 @@ row()
     echo "$1,$2,none,0,2,$4,$5,$3" >>"$folder/rows.csv"
 }
 
-# says STATUS COLUMNS
+# says STATUS COLUMNS: makes the table with these columns and checks the exit code.
 says()
 {
     local status=0
@@ -40,22 +40,22 @@ for time in 30 10 20; do
     row ring tcp '' 4 "$time"
     row ring zmq '' 4 $((time * 5))
 done
-row rhd tcp '' 4 15 # the faster one counts
+row rhd tcp '' 4 15 # "tcp / mpi" takes the fastest of each
 row mpi '' default 4 60
 row mpi '' ring 4 30
 says 0 'ring+zmq ring+tcp rhd+tcp mpi-default mpi-ring'
 expect_line '^4 bytes .* there and back: 17\.0 us; .* 2000\.0 MB/s each$'
 expect_line '^2 workers; us +ring[+]zmq +ring[+]tcp +rhd[+]tcp +mpi-default +mpi-ring +tcp / mpi +fastest$'
 expect_line '^ +4 +100\.0 +20\.0 +15\.0 +60\.0 +30\.0 +0\.50 +0\.33$'
-# An older program's name of the column.
+# Older programs call the column tcp_rtt_us socket_round_trip_us.
 sed -i '1s/tcp_rtt_us/socket_round_trip_us/' "$folder/limits.csv"
 says 0 'ring+zmq ring+tcp rhd+tcp mpi-default mpi-ring'
 expect_line '^4 bytes .* there and back: 17\.0 us; .* 2000\.0 MB/s each$'
-# What is missing is no success.
+# A column without rows is a failure.
 says 1 'ring+tcp mpi-segmented'
 expect_line '^ +4 +20\.0 +- *$'
 
-# Wrong sums are no success either, and no ratio has their time.
+# Wrong sums are a failure, and their times are in no ratio.
 sed '1s/$/,wrong/; 2,$s/$/,0/; /^rhd/s/0$/3/' "$folder/rows.csv" >"$folder/kept"
 cp "$folder/rows.csv" "$folder/right"
 mv "$folder/kept" "$folder/rows.csv"
@@ -63,7 +63,7 @@ says 1 'ring+zmq ring+tcp rhd+tcp mpi-default mpi-ring'
 expect_line '^ +4 +100\.0 +20\.0 +WRONG +60\.0 +30\.0 +0\.67 +0\.33$'
 mv "$folder/right" "$folder/rows.csv"
 
-# Nor are rows without what they stand beside.
+# Rows without the machine's limits are a failure.
 : >"$folder/limits.csv"
 says 1 'ring+tcp'
 expect_line "^the machine's own limits could not be measured\$"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_folder.sh: one run at a time in a folder of results. A second run of any script ends with one message, and no
-# script removes a file that another program wrote. Also: run_recipes.sh ends when it is interrupted.
+# test_folder.sh: a folder of results takes one run at a time. A second run of any script ends with one message. No
+# script removes a file of another program. An interrupted run_recipes.sh ends.
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
@@ -10,7 +10,7 @@ mkdir "$folder/out" "$folder/data"
 for file in train-{images-idx3,labels-idx1}-ubyte t10k-{images-idx3,labels-idx1}-ubyte; do
     touch "$folder/data/$file"
 done
-# Writes a row as psring train does. With $folder/sleeps it notes that it runs, and sleeps.
+# A stand-in for psring train that writes a row. With $folder/sleeps it creates $folder/runs and sleeps.
 cat >"$folder/program" <<PROGRAM
 #!/bin/sh
 [ ! -e "$folder/sleeps" ] || { touch "$folder/runs" && exec sleep 4323.$$; }
@@ -26,7 +26,7 @@ chmod +x "$folder/program"
 
 # --- two runs ---------------------------------------------------------------------------------------------
 
-# refused PATTERN COMMAND...: exit 1 and one line, which has this pattern. The folder keeps its files.
+# refused PATTERN COMMAND...: exit 1 and one line with this pattern. The files in the folder stay.
 refused()
 {
     local pattern=$1 status=0
@@ -58,10 +58,10 @@ done
 
 expect "a lesson keeps a file that it did not write" refused "has a file bench.csv, which lesson.sh did not write" \
     "$scripts/lessons/lesson.sh" 2 --psring "$folder/program"
-expect "run_scaling.sh keeps it" refused "has a file bench.csv, which run_scaling.sh did not write" \
+expect "run_scaling.sh keeps a file that it did not write" refused "has a file bench.csv, which run_scaling.sh did not write" \
     "$scripts/run_scaling.sh" --quick --no-train --psring "$folder/program"
 if [[ ! $refusal ]]; then
-    expect "sweep_model.sh keeps it" refused "has a file bench.csv, which sweep_model.sh did not write" \
+    expect "sweep_model.sh keeps a file that it did not write" refused "has a file bench.csv, which sweep_model.sh did not write" \
         "$scripts/sweep_model.sh" --psring "$folder/program"
 fi
 
@@ -78,7 +78,7 @@ expect "an earlier run's files are replaced" replaces_its_own
 
 # --- recipes --------------------------------------------------------------------------------------------------
 
-# keeps FILE COMMAND...: where there is this file alone.
+# keeps FILE COMMAND...: the command refuses a folder with only this file.
 keeps()
 {
     local file=$1 status=0
@@ -110,7 +110,7 @@ rows_of_one_run()
 expect "recipes" rows_of_one_run
 expect "recipes again leave the rows of one run" rows_of_one_run
 
-# recipes_end STATUS WORDS OPTION...
+# recipes_end STATUS WORDS OPTION...: run_recipes.sh ends with this exit code and prints these words.
 recipes_end()
 {
     local status=0
@@ -119,8 +119,8 @@ recipes_end()
     ((status == $1)) && grep -q -e "$2" "$folder/output"
 }
 no_such() { recipes_end 2 "$1" "${@:2}" && [[ $(wc -l <"$folder/recipes/recipes.csv") == 2 ]]; }
-expect "a recipe that there is not leaves the rows" no_such "--only 'lars': no such recipe" --only lars
-expect "a program that there is not leaves the rows" no_such "is not a program" --psring /nowhere
+expect "an unknown recipe leaves the rows" no_such "--only 'lars': no such recipe" --only lars
+expect "a missing program leaves the rows" no_such "is not a program" --psring /nowhere
 sed '/^echo "weights/d' "$folder/program" >"$folder/weightless"
 chmod +x "$folder/weightless"
 expect "runs without weights fail" recipes_end 1 ' NO WEIGHTS$' --psring "$folder/weightless"
@@ -146,7 +146,7 @@ for signal in INT:130 TERM:143 HUP:129; do
 done
 rm "$folder/sleeps"
 
-# A build that sleeps.
+# A cmake that sleeps.
 mkdir "$folder/bin"
 printf '#!/bin/sh\ntouch "%s/runs"\nexec sleep 4323.%s\n' "$folder" $$ >"$folder/bin/cmake"
 cp "$folder/bin/cmake" "$folder/bin/smpicc"
@@ -163,7 +163,7 @@ result=ok
 ((status == 129)) || result="exit $status"
 verdict "$result" "SIGHUP ends a simulation with 129"
 
-# --- limits before anything is built, and the commit ------------------------------------------------------------
+# --- limits before a build, and the commit ---------------------------------------------------------------------
 
 for command in "run_scaling.sh --hosts 2,101" "compare_transports.sh --hosts 200 --psring $folder/program" \
     "compare_builds.sh --hosts 101 $folder/program $folder/program"; do
@@ -195,11 +195,11 @@ mkdir "$tree/out"
 touch "$tree/out/bench.csv"
 is_changed() { [[ $(commit_of "$tree") == *", with changes" ]]; }
 is_not_changed() { [[ $(commit_of "$tree") =~ ^[0-9a-f]{40}$ ]]; }
-expect "results in the tree are no changes" is_not_changed
+expect "results in the tree do not count as changes" is_not_changed
 touch "$tree/b.c"
-expect "a new source is" is_changed
+expect "a new source counts as a change" is_changed
 rm "$tree/b.c"
 echo b >"$tree/a.c"
-expect "a changed one, too" is_changed
+expect "a changed source counts as a change" is_changed
 
 all_passed

@@ -2,8 +2,8 @@
 # test_machines.sh [--short]: run_scaling.sh --hosts, and the commands of README.md, over real ssh. The machines are
 # hosts of a virtual cluster, and each runs an sshd. The test makes its keys and settings, and does not read the user's.
 #
-# --short: a sweep over two machines in place of three, and only of ring and ps. Exits 77 (skipped) without namespaces or
-# sshd.
+# --short: a sweep over two machines instead of three, and only with ring and ps. Exits 77 (skipped) without
+# namespaces or sshd.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
@@ -16,7 +16,7 @@ for tool in sshd ssh ssh-keygen; do
 done
 sshd=$(command -v sshd)
 
-# --- four machines, of which the sweeps have three ------------------------------------------------------
+# --- four machines; the sweeps use three -----------------------------------------------------------------
 
 cluster_up 4 100mbit
 subnet=$("$vcluster" exec --name "$cluster" switch -- printenv PSRING_BIND_SUBNET)
@@ -29,8 +29,8 @@ chmod +x "$dir/other"
 for key in host user; do
     ssh-keygen -q -t ed25519 -N '' -f "$dir/$key"
 done
-# sshd as root changes to other users, which do not exist inside a user namespace: there it runs as the user who started
-# the test.
+# As root sshd switches to other users, which do not exist inside a user namespace. There sshd runs as the user who
+# started the test.
 login=root as_login=()
 read -r _ uid count </proc/self/uid_map
 if ((count == 1)); then
@@ -61,8 +61,9 @@ UsePAM no
 UseDNS no
 SetEnv ASAN_OPTIONS=$ASAN_OPTIONS TMPDIR=$dir/tmp
 CONFIG
-# Each with mounts of its own: a machine does not see the folder of the results, has the folder that sshd wants in a
-# /run of its own, and its temporary files (Open MPI's would be in the way of another's); we look into the first one's.
+# Each machine has separate mounts. It does not see the folder of the results, and has its own /run, where sshd needs
+# a folder. It has its own temporary files, because Open MPI's would collide. The test looks into the first machine's
+# files.
 # shellcheck disable=SC2016  # expanded on the host
 for host in 0 1 2 3; do
     "$vcluster" exec --name "$cluster" host$host -- sh -c 'mount -t tmpfs none "$1/out" &&
@@ -70,10 +71,10 @@ for host in 0 1 2 3; do
         echo 22 >/proc/sys/net/ipv4/ip_unprivileged_port_start && config=$1/sshd_config && shift 2 &&
         exec "$@" -D -e -f "$config"' \
         sh "$dir" $host "${as_login[@]}" "$sshd" >"$dir/sshd$host.log" 2>&1 </dev/null &
-    sshd_of[host]=$! # vcluster.sh becomes it
+    sshd_of[host]=$! # vcluster.sh execs sshd
 done
 
-# on_switch COMMAND...: where the sweep is launched: none of the four.
+# on_switch COMMAND...: runs the command on the switch, which launches the sweep and is none of the four machines.
 on_switch()
 {
     "$vcluster" exec --name "$cluster" switch -- env -u PSRING_BIND_SUBNET -u PSRING_NETWORK -u PSRING_LINK_BITS \
@@ -84,7 +85,7 @@ for host in 0 1 2 3; do
     within on_switch ssh -F "$dir/ssh_config" host$host true || fail "no sshd on host$host: $(cat "$dir/sshd$host.log")"
 done
 
-# sweep [VARIABLE=VALUE...] HOSTS [ARGUMENT...]
+# sweep [VARIABLE=VALUE...] HOSTS [ARGUMENT...]: runs run_scaling.sh over these machines.
 sweep()
 {
     local settings=()
@@ -98,13 +99,13 @@ sweep()
         --psring "$dir/run/psring" --out "$dir/out" "$@" >"$dir/output" 2>&1
 }
 
-# refused WHAT PATTERN...: exit 1, nothing measured, every pattern in the output, none of Open MPI's boilerplate.
+# refused WHAT PATTERN...: exit 1, no measurement, every pattern in the output, and no boilerplate of Open MPI.
 refused()
 {
     local what=$1 result=ok pattern
     shift
     ((status == 1)) || result="exit $status"
-    [[ ! -e $dir/out/bench.csv && ! -e $dir/out/train.csv ]] || result="something was measured"
+    [[ ! -e $dir/out/bench.csv && ! -e $dir/out/train.csv ]] || result="found rows, expected no measurement"
     for pattern; do
         grep -qE -- "$pattern" "$dir/output" || result="no '$pattern'"
     done
@@ -116,13 +117,13 @@ refused()
 
 printf 'host%d slots=1\n' 0 1 2 3 >"$dir/hosts"
 
-# of_readme BEGINNING: the command of README.md that begins so, on one line.
+# of_readme BEGINNING: prints the command of README.md with this beginning, on one line.
 of_readme()
 {
     sed -n "/^    $1/,/[^\\\\]\$/p" "$root/README.md" | sed 's/\\$//' | tr -s '\n ' ' '
 }
 
-# on_four COMMAND: as a user types it in the folder of psring; four ranks have timed every size, with no sum wrong.
+# on_four COMMAND: runs the command in psring's folder. Four ranks must time every size, without a wrong sum.
 on_four()
 {
     local result=ok
@@ -143,7 +144,7 @@ on_four "$plain"
 careful=$(of_readme 'mpirun --quiet')
 on_four "${careful/--hostfile hosts .../${plain/mpirun/}}"
 
-# --- what is wrong is said before anything is measured ----------------------------------------------------
+# --- errors before any measurement -------------------------------------------------------------------------
 
 sweep host0,nohost,host1,host9
 status=$?
@@ -165,10 +166,10 @@ refused "a machine without the network" " host2: no IPv4 address in 10.99.0.0/24
 ip -n "psring-$cluster-0" address delete 10.99.0.1/24 dev eth0
 ip -n "psring-$cluster-1" address delete 10.99.0.2/24 dev eth0
 
-# --- a sweep over the three, which Open MPI's daemon of the run before is in the way of at first -----------
+# --- a sweep; a leftover Open MPI daemon hinders its first run ---------------------------------------------
 
 mkdir "$dir/bin"
-skipped='none' # of the sweep's measurements, by their command lines
+skipped='none' # measurements left out, as patterns of their command lines
 ((!short)) || skipped='*"--backend rhd "*|*"--backend mpi "*'
 cat >"$dir/bin/mpirun" <<LAUNCHER
 #!/bin/sh
@@ -186,7 +187,7 @@ sweep "PATH=$dir/bin:$PATH" "$(seq -f host%g -s , 0 $((swept - 1)))"
 status=$?
 result=ok
 ((status == 0)) || result="exit $status"
-[[ -d $dir/hindered ]] || result="nothing was in the way"
+[[ -d $dir/hindered ]] || result="the first mpirun was not hindered"
 for ((next = 0; next < swept; next++)); do
     grep -qE " host$(((next + swept - 1) % swept)) .* [0-9.]+ Mbit/s to host$next$" "$dir/output" || result="no rate of the link to host$next"
 done
@@ -205,7 +206,7 @@ for shape in "${expected[@]}"; do
 done
 [[ $(grep -c '^backend' "$dir/out/bench.csv") == 1 && $(grep -c '^backend' "$dir/out/train.csv") == 1 ]] || result="headers"
 ! compgen -G "$dir/tmp/psring-scaling.*" >/dev/null || result="rows are left on the first machine"
-verdict "$result" "the rows come to the machine that launched"
+verdict "$result" "the launching machine gets the rows"
 result=ok
 if ((short)); then
     grep -qE '^  2 workers: ps dedicated 1 takes 3 machines; ps dedicated 2 4; ps mixed 1 3' "$dir/out/summary.txt" || result="2 workers"
@@ -217,7 +218,7 @@ else
 fi
 verdict "$result" "the summary lists what was left out"
 
-# --- a machine that goes --------------------------------------------------------------------------------
+# --- a machine that is lost ------------------------------------------------------------------------------
 
 rm -f "$dir/output"
 sweep host0,host1,host2 --limit 20 &
@@ -230,9 +231,9 @@ status=$?
 result=ok
 ((status == 1)) || result="exit $status"
 grep -qE '^run_scaling.sh: host1: .' "$dir/output" || result="host1 is not named"
-! grep -qE '^run_scaling.sh: host[02]: ' "$dir/output" || result="another one is named"
-grep -qE 'the sweep ends here: [0-9]+ measurements? not made' "$dir/output" || result="the sweep went on"
+! grep -qE '^run_scaling.sh: host[02]: ' "$dir/output" || result="another machine is named"
+grep -qE 'the sweep ends here: [0-9]+ measurements? not made' "$dir/output" || result="the sweep continued"
 grep -q '^INCOMPLETE' "$dir/out/summary.txt" || result="no summary of what was measured"
-verdict "$result" "a machine that goes during the sweep"
+verdict "$result" "a machine is lost during the sweep"
 
 all_passed

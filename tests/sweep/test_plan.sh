@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# test_plan.sh: what run_scaling.sh plans to measure, and numbers that scripts repeat.
+# test_plan.sh: the measurements that run_scaling.sh plans, and constants that scripts share with psring.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 
-# Every configuration that the answer compares is started twice, at the most workers that it fits.
-# seconds_of MODE MACHINES WORKERS...
+# The plan starts each configuration that the answer compares twice, with the most workers that fit.
+# seconds_of MODE MACHINES WORKERS...: prints the second starts.
 seconds_of()
 {
     (
@@ -31,12 +31,12 @@ for mode in quick default full; do
     [[ $mode != quick ]] || expected=${expected/mpi-segmented 4 4799528;/}
     expect "second starts of the $mode sweep are '$said'" test "$said" = "$expected"
 done
-# Five machines: dedicated servers fit with fewer workers, and there the ring has two starts as well.
+# With five machines dedicated servers need fewer workers. The ring has two starts with that number, too.
 said=$(seconds_of default 'a b c d e' 1 2 4 5 | sort | paste -sd ';')
 expected='mpi-default 5 4799528;mpi-rabenseifner 5 4799528;mpi-ring 5 4799528;mpi-segmented 5 4799528;ps-colocated-1 5 4799528;ps-colocated-5 5 4799528;ps-dedicated-1 4 65536,4799528;ps-dedicated-2 2 4799528;ps-mixed-1 2 4799528;rhd 5 4799528;ring 2 4799528;ring 4 65536,4799528;ring 5 4799528'
 expect "second starts on five machines are '$said'" test "$said" = "$expected"
 
-# On machines the rows of rank 0 need a folder there. One that cannot be made ends the sweep with a message.
+# Rank 0's machine needs a folder for rows. A folder that cannot be made ends the sweep with a message.
 without_folder()
 (
     # shellcheck disable=SC2034,SC2030  # machines.sh reads them
@@ -55,7 +55,7 @@ without_folder()
 without_folder >"$folder/output" 2>&1
 expect "the machine without a folder for rows is named" grep -q 'a: no place for rows' "$folder/output"
 
-# Which of them a sweep has time for follows from the links.
+# The rate of the links decides which published models a sweep has time for.
 plan_of()
 {
     (
@@ -74,22 +74,22 @@ wanted() # TEXT
     echo "$1" >"$folder/said"
     bash -c '. "$0" && memory_wanted "$1"' "$root/experiments/sweep/plan.sh" "$folder/said"
 }
-expect "what bench says of memory" test "$(wanted 'psring: error: --model-gradients vgg16: 8 ranks on the machine of a need about 5.5 GB, and 3.1 GB are free there; start fewer')" = 5.5
-expect "bench says so" grep -q 'need about %.1f GB, and "' "$root/experiments/bench/model_gradients.c"
-expect "another error is none of memory" test -z "$(wanted 'psring: error: something else')"
+expect "the GB in the memory error of bench" test "$(wanted 'psring: error: --model-gradients vgg16: 8 ranks on the machine of a need about 5.5 GB, and 3.1 GB are free there; start fewer')" = 5.5
+expect "the memory error in the source of bench" grep -q 'need about %.1f GB, and "' "$root/experiments/bench/model_gradients.c"
+expect "another error is not about memory" test -z "$(wanted 'psring: error: something else')"
 expect "a plan at 10 Gbit/s" test "$(plan_of 10000000000 | cut -d ' ' -f 1 | sort | uniq -c | xargs)" = '12 published'
 for model in resnet50:25557032 vgg16:138357544 gpt2:124439808 bert-large:336226108; do
     expect "the bytes of $model" grep -q "${model%:*} $((4 * ${model#*:}))[ ']" "$root/experiments/sweep/constants.sh"
     expect "the parameters of $model" grep -q "parameters, ${model#*:})" "$root/tests/models/test_published.c"
 done
 
-# A string of provenance.json is one, whatever a name of the user's has in it.
+# json_string quotes every character that a name can have.
 # shellcheck source-path=SCRIPTDIR source=../../experiments/json.sh
 . "$root/experiments/json.sh"
 said=$(json_string $'a\nb\t\r"\\')
 expect "json_string says $said" test "$said" = '"ab\t\"\\"'
 
-# Numbers that scripts repeat are psring's own.
+# Constants in scripts equal those in psring.
 expect 'HEADER_BYTES of constants.sh is MESSAGE_HEADER_BYTES of message.h' grep -q \
     "MESSAGE_HEADER_BYTES = $(sed -n 's/^HEADER_BYTES=\([0-9]*\).*/\1/p' "$root/experiments/sweep/constants.sh")," \
     "$root/common/net/transport/message.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_run_scaling.sh: run_scaling.sh cleans up however it ends, and reports failures. What it measures
-# here is a shell script that sleeps or fails, or leaves rows. Skipped without namespaces.
+# test_run_scaling.sh: run_scaling.sh cleans up after every kind of end, and reports failures. A shell script takes the
+# place of psring: it sleeps, fails, or writes rows. Skipped without namespaces.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
@@ -23,7 +23,7 @@ nothing_left()
     (($(namespaces "$1") == 0)) && ! pgrep -f "^sleep 4321.$$|$folder/program"
 }
 
-# The program notes that it runs, in the words of its command line, and then sleeps.
+# The program records its command line and sleeps.
 cat >"$folder/program" <<PROGRAM
 #!/bin/sh
 [ "\$1" = info ] || [ "\$2" = --help ] && exit 0
@@ -60,8 +60,8 @@ grep -q 'error: broken on purpose' "$folder/output" || result="no message of the
 grep -q 'nothing was measured' "$folder/output" || result="no message of its own"
 verdict "$result" "a program that fails"
 
-# A program that writes rows as psring does, and reports as psring. The first start of the ring has a probe that was
-# disturbed. The first start of rhd fails, and the second one's probe was disturbed. A training of the ring fails midway, after its first row.
+# A program that writes rows, and runs psring for reports. The probe of the ring's first start is disturbed. The first
+# start of rhd fails, and the probe of its second one is disturbed. A training of the ring fails after its first row.
 cat >"$folder/program" <<PROGRAM
 #!/bin/sh
 [ "\$1" != report ] || exec "$psring" "\$@"
@@ -102,17 +102,17 @@ PROGRAM
 sweep
 status=$?
 result=ok
-grep -q 'not steady: ring, 2 workers: its probe found 5.6 Mbit/s; once more' "$folder/output" || result="not said"
+grep -q 'not steady: ring, 2 workers: its probe found 5.6 Mbit/s; once more' "$folder/output" || result="no message about the disturbed probe"
 [[ $(grep -c ,700000, "$folder/out/bench.csv") == 0 && $(grep -c '^ring,tcp.*,65536,.*,1000000,' "$folder/out/bench.csv") == 2 ]] ||
     result="the disturbed row is there, or not two starts: $(grep '^ring,tcp' "$folder/out/bench.csv")"
 [[ ! -e $folder/out/again.csv ]] || result="again.csv is left"
 grep -q "^network=" "$folder/out/summary.txt" && ! grep -q "^Not steady" "$folder/out/summary.txt" || result="the summary"
-verdict "$result" "a disturbed start is made again"
+verdict "$result" "a disturbed start is repeated"
 
 result=ok
 [[ $(grep -c 'not steady: rhd, 2 workers' "$folder/output") == 1 && $(grep -c '^rhd,tcp.*,65536,.*,1000000,' "$folder/out/bench.csv") == 1 ]] ||
     result="$(grep 'not steady' "$folder/output"): $(grep '^rhd' "$folder/out/bench.csv")"
-verdict "$result" "a start is made again whose other one failed"
+verdict "$result" "a disturbed start is repeated, even if the other one failed"
 
 result=ok
 grep -q 'on its own machine: slower than the ring, 2.00 (' "$folder/out/summary.txt" || result=$(cat "$folder/out/summary.txt")
@@ -123,14 +123,14 @@ result=ok
 ((status == 1)) || result="exit $status"
 ! grep -q '^ring' "$folder/out/train.csv" && grep -q '^ps' "$folder/out/train.csv" || result=$(cat "$folder/out/train.csv")
 [[ ! -e $folder/out/training.csv ]] || result="training.csv is left"
-grep -q '^INCOMPLETE: ' "$folder/out/summary.txt" || result="the summary does not tell"
+grep -q '^INCOMPLETE: ' "$folder/out/summary.txt" || result="the summary has no INCOMPLETE"
 verdict "$result" "a training that failed midway leaves no row"
 
 result=ok
 [[ $(paste -s -d , "$folder/slots") == "hierarchical 8 host0,ring 8 host0,ring 8 host1" ]] || result=$(cat "$folder/slots")
-verdict "$result" "two ranks a host, as neighbours and apart"
+verdict "$result" "two ranks on each host, neighbours or not"
 
-# In place of mpirun, the first rank alone, which writes the rows. The sweep above has shown what mpirun starts, and where.
+# A stand-in for mpirun starts only the first rank, which writes the rows. The sweep above has tested the real mpirun.
 mkdir "$folder/bin"
 cat >"$folder/bin/mpirun" <<LAUNCHER
 #!/bin/sh
@@ -144,8 +144,8 @@ chmod +x "$folder/bin/mpirun"
 touch "$folder/wrong"
 PATH=$folder/bin:$PATH sweep --shape racks:1x4mbit
 result=ok
-grep -q '^vcluster:200mbit/racks:1x4mbit$' <(tail -n +2 "$folder/out/bench.csv" | cut -d , -f 3 | sort -u) || result="the rows' network"
-grep -q '^The cluster has a shape, racks:1x4mbit\. ' "$folder/out/summary.txt" || result="the summary does not tell"
+grep -q '^vcluster:200mbit/racks:1x4mbit$' <(tail -n +2 "$folder/out/bench.csv" | cut -d , -f 3 | sort -u) || result="the network of the rows"
+grep -q '^The cluster has a shape, racks:1x4mbit\. ' "$folder/out/summary.txt" || result="the summary does not name the shape"
 verdict "$result" "a cluster with a shape"
 result=ok
 [[ $(sed -n 2p "$folder/out/summary.txt") == 'WRONG: '* ]] && ! grep -qE ' (ms|s)\b|faster' "$folder/out/summary.txt" || result=$(cat "$folder/out/summary.txt")

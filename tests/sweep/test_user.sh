@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# test_user.sh: vcluster.sh and run_scaling.sh for an ordinary user. A cluster in a user namespace leaves nothing, whatever
-# ends it. Without namespaces the scripts name the reason and the sweep uses loopback. Root becomes such a user.
+# test_user.sh: vcluster.sh and run_scaling.sh for an ordinary user. A cluster in a user namespace leaves nothing
+# after any kind of end. Without namespaces the scripts name the reason and the sweep uses loopback. Root switches to
+# such a user.
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 
-# Root's folders may be closed to the user, so the user has the scripts in a folder of their own.
+# The user may have no access to root's folders, so the test copies the scripts.
 user=()
 ((EUID != 0)) || user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 tree=$folder/psring
 mkdir "$tree"
 cp -R "$root/experiments" "$root/plots" "$tree"
-# The program notes its network, and that it runs; then it sleeps or fails.
+# The program records its network, then sleeps or fails.
 cat >"$folder/program" <<PROGRAM
 #!/bin/sh
 [ "\$1" = info ] || [ "\$2" = --help ] && exit 0
@@ -23,13 +24,13 @@ chmod +x "$folder/program"
 ((EUID != 0)) || chown -R 65534:65534 "$folder"
 
 first='' # of PATH
-# as_user COMMAND...: becomes it.
+# as_user COMMAND...: execs the command as that user.
 as_user()
 {
     exec "${user[@]}" env "HOME=$folder" "TMPDIR=$folder" "PATH=$first$PATH" "$@"
 }
 
-# What name_refusal says where these settings hold: NAME=VALUE...
+# refusal_with NAME=VALUE...: prints the words of name_refusal with these kernel settings.
 refusal_with()
 {
     local setting
@@ -48,10 +49,10 @@ names_setting() # SETTING=VALUE WORDS
     [[ $words == *"$2"* && $words == *"sudo sysctl -w ${2%% *}="* ]] || { echo "$words" && return 1; }
 }
 
-expect "the kernel allows no user namespaces" names_setting user/max_user_namespaces=0 "user.max_user_namespaces is 0"
-expect "the kernel allows them to root only" names_setting kernel/unprivileged_userns_clone=0 \
+expect "a kernel without user namespaces" names_setting user/max_user_namespaces=0 "user.max_user_namespaces is 0"
+expect "a kernel with user namespaces only for root" names_setting kernel/unprivileged_userns_clone=0 \
     "kernel.unprivileged_userns_clone is 0"
-expect "AppArmor restricts them" names_setting kernel/apparmor_restrict_unprivileged_userns=1 \
+expect "AppArmor restricts user namespaces" names_setting kernel/apparmor_restrict_unprivileged_userns=1 \
     "kernel.apparmor_restrict_unprivileged_userns is 1"
 
 sweep()
@@ -60,7 +61,7 @@ sweep()
         --psring "$folder/program" >"$folder/output" 2>&1
 }
 
-# --- an unshare that refuses, as AppArmor makes it do ------------------------------------------------
+# --- an unshare that fails, as under AppArmor ----------------------------------------------------------
 
 mkdir "$folder/bin"
 printf '#!/bin/sh\necho "unshare: write failed /proc/self/uid_map: Operation not permitted" >&2\nexit 1\n' >"$folder/bin/unshare"
@@ -83,9 +84,9 @@ refused_in_words() # WORDS COMMAND...
     cat "$folder/output"
     ((status == 1)) && grep -e "$words.*Operation not permitted.*; run it as root" "$folder/output"
 }
-expect "vcluster.sh names it" refused_in_words "^vcluster.sh: " \
+expect "vcluster.sh names the reason" refused_in_words "^vcluster.sh: " \
     "$tree/experiments/vcluster.sh" up --name user-$$ --hosts 2 --rate 50mbit
-expect "sweep_model.sh names it" refused_in_words "^sweep_model.sh: needs the virtual cluster: " \
+expect "sweep_model.sh names the reason" refused_in_words "^sweep_model.sh: needs the virtual cluster: " \
     "$tree/experiments/sweep_model.sh" --psring "$folder/program" --out "$folder/model"
 rm "$folder/fails" "$folder/networks"
 first=''
@@ -120,7 +121,7 @@ ranks_on_hosts()
     on_cluster run -n 2 -- sh -c "touch $folder/file.\$(hostname) && echo \$(hostname) \$PSRING_NETWORK" | sort | xargs
 }
 expect "ranks run on hosts, and their files belong to the user" prints "host0 vcluster:50mbit host1 vcluster:50mbit" ranks_on_hosts
-expect "owners" prints "$(stat -c %u "$folder/program")" stat -c %u "$folder/file.host0"
+expect "the owner of a file is the user" prints "$(stat -c %u "$folder/program")" stat -c %u "$folder/file.host0"
 exits_with()
 {
     local wanted=$1 status=0
@@ -131,7 +132,7 @@ exits_with()
 expect "an exit status passes through" exits_with 7 on_cluster exec host1 -- sh -c 'exit 7'
 expect "down" on_cluster down
 expect "nothing is left" exits_with 1 pgrep -f "^psring-vcluster-holder user-$$ "
-expect "no status of what is gone" exits_with 1 on_cluster status
+expect "status without a cluster fails" exits_with 1 on_cluster status
 
 nothing_left()
 {
@@ -146,7 +147,7 @@ at_work()
 for signal in INT TERM HUP KILL; do
     rm -f "$folder/networks"
     sweep &
-    pid=$! # which becomes the script
+    pid=$! # the shell execs the script
     within at_work
     kill -$signal $pid
     wait $pid

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_vcluster.sh LINK_RATE_PROGRAM: experiments/vcluster.sh keeps its promises. Uses clusters of
-# names of its own; skipped where namespaces are not allowed.
-# shellcheck disable=SC2016  # what is in single quotes is expanded by the shell that is started there
+# test_vcluster.sh LINK_RATE_PROGRAM: all commands of experiments/vcluster.sh. Its clusters have unique names. Skipped
+# without namespaces.
+# shellcheck disable=SC2016  # the started shell expands the text in single quotes
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
@@ -46,7 +46,7 @@ has_processes()
     (($(processes $a) > 0))
 }
 
-# As many processes on the hosts as ranks: mpirun has started them.
+# As many sleeping processes on the hosts as ranks: mpirun has started all.
 has_ranks()
 {
     local ns
@@ -65,9 +65,9 @@ is_gone()
     (($(namespaces "$1") == 0)) && [[ ! -e /run/psring-vcluster/$1 ]]
 }
 
-# link_carries WHAT BITS COMMAND...: the command prints no more than, or more than, so many bits a second. More
-# than the limit is never measured, but for a twentieth that the bucket had saved; how near it one comes depends on
-# how busy the machine is.
+# link_carries WHAT BITS COMMAND...: the command prints at most (WHAT: at-most) or more than (more-than) BITS a
+# second. The token bucket may have saved a twentieth. A busy machine can stay below the limit, but no measurement
+# exceeds it.
 link_carries()
 {
     local what=$1 limit=$2 measured
@@ -103,7 +103,7 @@ has_switch()
     [[ -e /run/netns/psring-$b-switch ]]
 }
 
-# up is killed before all hosts are there, and then the owner ends.
+# `up` is killed before all hosts exist, and then the owner ends.
 goes_half_raised()
 {
     sleep 300 &
@@ -116,7 +116,7 @@ goes_half_raised()
     within is_gone $b
 }
 
-# The owner of an earlier cluster of that name ends: this one stays.
+# A cluster stays when the owner of an earlier cluster of that name ends.
 watches_nothing()
 {
     ! pgrep -f "psring-vcluster-watch .* $b( |\$)|vcluster.sh down --name $b" >/dev/null
@@ -133,17 +133,17 @@ outlives_an_earlier_owner()
     within watches_nothing && "$vcluster" status --name $b
 }
 
-expect "bad usage is told apart" fails_with 2 "$vcluster" up --name $a --hosts 0 --rate 100mbit
+expect "bad usage has its own exit code" fails_with 2 "$vcluster" up --name $a --hosts 0 --rate 100mbit
 expect "a rate needs a unit" fails_with 2 "$vcluster" up --name $a --hosts 1 --rate 100
-expect "nothing is left by bad usage" is_gone $a
+expect "bad usage leaves nothing" is_gone $a
 expect "run without a cluster fails" fails_with 1 "$vcluster" run --name $a -n 1 -- true
 
 expect "up" "$vcluster" up --name $a --hosts 3 --rate 50mbit
-expect "status of a whole cluster" "$vcluster" status --name $a
+expect "status of a complete cluster" "$vcluster" status --name $a
 expect "three hosts and a switch" prints 4 namespaces $a
 expect "every rank has a host" prints "host0 host1 host2" \
     bash -c '"$0" run --name "$1" -n 3 -- hostname | sort | xargs' "$vcluster" $a
-expect "programs learn of the network" prints "vcluster:50mbit 50000000" \
+expect "programs get the network in the environment" prints "vcluster:50mbit 50000000" \
     "$vcluster" run --name $a -n 1 -- sh -c 'echo $PSRING_NETWORK $PSRING_LINK_BITS'
 expect "hosts have names" "$vcluster" exec --name $a host0 -- getent hosts host2
 expect "an exit status passes through" fails_with 7 "$vcluster" run --name $a -n 2 -- sh -c 'exit 7'
@@ -155,15 +155,15 @@ knows_the_switch() # HOST
     [[ $known == *"lladdr $switch "* ]] || { echo "the switch is $switch, host$1 has: $known" && return 1; }
 }
 for host in 0 1 2; do
-    expect "host$host sends to the switch as it is" knows_the_switch $host
+    expect "host$host knows the address of the new switch" knows_the_switch $host
 done
-# A mpirun that has crashed may leave a process that holds its output open.
+# A crashed mpirun may leave a process that keeps its output open.
 mkdir "$folder/crashes"
 printf '#!/bin/sh\nsleep 300 &\nexit 3\n' >"$folder/crashes/mpirun"
 chmod +x "$folder/crashes/mpirun"
 expect "a run ends with its mpirun" fails_with 3 timeout 60 env "PATH=$folder/crashes:$PATH" \
     "$vcluster" run --name $a -n 2 -- true
-expect "a host of no cluster is refused" fails_with 1 "$vcluster" exec --name $a host3 -- true
+expect "exec refuses an unknown host" fails_with 1 "$vcluster" exec --name $a host3 -- true
 expect "each direction is limited" link_carries at-most 50000000 \
     "$vcluster" run --name $a -n 2 -- "$link_rate" 1500000
 
@@ -173,94 +173,94 @@ expect "the clusters differ in their subnets" bash -c \
         $("$0" exec --name "$2" host0 -- printenv PSRING_BIND_SUBNET) ]]' "$vcluster" $a $b
 expect "down" "$vcluster" down --name $b
 expect "down leaves nothing" is_gone $b
-expect "down again is no error" "$vcluster" down --name $b
-expect "the first cluster is untouched" "$vcluster" status --name $a
+expect "a second down is no error" "$vcluster" down --name $b
+expect "the first cluster still exists" "$vcluster" status --name $a
 
-# mpirun would wait for its daemon on host1 without end.
+# Without the time-out mpirun would wait for ever for its daemon on host1.
 ip -n psring-$a-switch link set port1 down
 refuses_in_words()
 {
     fails_with 1 "$vcluster" run --name $a -n 3 --launch-timeout 5 -- true 2>"$folder/words" &&
         tail -n 1 "$folder/words" | grep 'have not begun within 5 s: rank 1 on host1 cannot, its host does not answer'
 }
-expect "a launch that cannot begin ends" refuses_in_words
-expect "and leaves no process" prints 0 processes $a
+expect "a launch with an unreachable host ends" refuses_in_words
+expect "the launch leaves no process" prints 0 processes $a
 ip -n psring-$a-switch link set port1 up
-expect "a link that is up again will do" within "$vcluster" status --name $a
-expect "a program that is not there is told" bash -c \
+expect "a restored link is enough for status" within "$vcluster" status --name $a
+expect "run names a missing program" bash -c \
     '"$0" run --name "$1" -n 2 -- /nowhere 2>&1 | grep "mpirun could not start /nowhere"' "$vcluster" $a
 
 ip -n psring-$a-0 link delete eth0
 ip netns delete psring-$a-1
-expect "status sees damage" fails_with 1 "$vcluster" status --name $a
-expect "up repairs it" "$vcluster" up --name $a --hosts 3 --rate 50mbit
-expect "and all is whole" "$vcluster" status --name $a
+expect "status detects damage" fails_with 1 "$vcluster" status --name $a
+expect "up repairs the hosts" "$vcluster" up --name $a --hosts 3 --rate 50mbit
+expect "the cluster is complete again" "$vcluster" status --name $a
 ip netns delete psring-$a-switch
 expect "up repairs the switch and takes a new rate" "$vcluster" up --name $a --hosts 3 --rate 5mbit
 expect "the new rate is in force" link_carries at-most 5000000 \
     "$vcluster" run --name $a -n 2 -- "$link_rate" 600000
 expect "up takes a higher rate" "$vcluster" up --name $a --hosts 3 --rate 500mbit
-expect "which is in force, too" link_carries more-than 5250000 \
+expect "the higher rate is in force" link_carries more-than 5250000 \
     "$vcluster" run --name $a -n 2 -- "$link_rate" 600000
 
-expect "up takes the limit away" "$vcluster" up --name $a --hosts 3 --rate none
-expect "programs learn of that" prints "vcluster:none 0" \
+expect "up removes the limit" "$vcluster" up --name $a --hosts 3 --rate none
+expect "programs get the network without a limit" prints "vcluster:none 0" \
     "$vcluster" exec --name $a host0 -- sh -c 'echo $PSRING_NETWORK $PSRING_LINK_BITS'
 expect "no token bucket is left" prints "" ip netns exec psring-$a-0 sh -c 'tc qdisc show dev eth0 | grep tbf; true'
 
 for signal in INT TERM KILL; do
     expect "SIG$signal to run leaves no process" interrupt_run $signal
 done
-expect "the cluster is still whole" "$vcluster" status --name $a
+expect "the cluster is still complete" "$vcluster" status --name $a
 expect "hosts with slots" "$vcluster" up --name $a --hosts 2x2 --rate 20mbit
-expect "status tells the slots" bash -c '"$0" status --name "$1" | grep "^$1: 2 hosts of 2 slots on "' "$vcluster" $a
+expect "status prints the slots" bash -c '"$0" status --name "$1" | grep "^$1: 2 hosts of 2 slots on "' "$vcluster" $a
 ranks_on_hosts() # OPTION...
 {
     "$vcluster" run --name $a -n 4 "$@" -- sh -c 'echo $OMPI_COMM_WORLD_RANK$(hostname)' | sort | xargs
 }
 expect "a host's slots are filled first" prints "0host0 1host0 2host1 3host1" ranks_on_hosts
-expect "or dealt out to" prints "0host0 1host1 2host0 3host1" ranks_on_hosts --map-by node
-expect "slots are no more than there are" fails_with 1 "$vcluster" run --name $a -n 5 -- true
-expect "no slots are no number of them" fails_with 2 "$vcluster" up --name $a --hosts 2x0 --rate 20mbit
+expect "or ranks go to the hosts alternately" prints "0host0 1host1 2host0 3host1" ranks_on_hosts --map-by node
+expect "run refuses more ranks than slots" fails_with 1 "$vcluster" run --name $a -n 5 -- true
+expect "up refuses 0 slots" fails_with 2 "$vcluster" up --name $a --hosts 2x0 --rate 20mbit
 
-# A fast pair and a slow one: each is limited by the narrowest place between its ends.
+# Racks and a slow host: the slowest link between two hosts limits their rate.
 expect "racks, and a slower host" "$vcluster" up --name $a --hosts 4 --rate 500mbit --shape racks:2x5mbit+host3:1mbit
-expect "status tells the shape" bash -c \
+expect "status prints the shape" bash -c \
     '"$0" status --name "$1" | grep ", 500mbit each way, racks of 2 hosts joined by 5mbit, host3 1mbit$"' "$vcluster" $a
-expect "programs learn of the shape" prints "vcluster:500mbit/racks:2x5mbit+host3:1mbit 500000000" \
+expect "programs get the shape in the environment" prints "vcluster:500mbit/racks:2x5mbit+host3:1mbit 500000000" \
     "$vcluster" exec --name $a host0 -- sh -c 'echo $PSRING_NETWORK $PSRING_LINK_BITS'
 for host in 0 1 2 3; do
-    expect "host$host in a rack sends to the switch as it is" knows_the_switch $host
+    expect "host$host in a rack knows the address of the new switch" knows_the_switch $host
 done
 between() # HOST HOST
 {
     "$vcluster" run --name $a -n 4 --launch-timeout 120 -- "$link_rate" 300000 "$1" "$2" # over slow links, on a busy machine
 }
-expect "inside a rack its link is no limit" link_carries more-than 5250000 between 0 1
-expect "between racks it is" link_carries at-most 5000000 between 1 2
-expect "a slower host is limited itself" link_carries at-most 1000000 between 2 3
-expect "up takes the racks away" "$vcluster" up --name $a --hosts 4 --rate 500mbit
-expect "hosts are found where they are now" link_carries more-than 5250000 between 1 2
+expect "the rack's link does not limit hosts in the rack" link_carries more-than 5250000 between 0 1
+expect "the rack's link limits hosts in different racks" link_carries at-most 5000000 between 1 2
+expect "a slower host has its own limit" link_carries at-most 1000000 between 2 3
+expect "up removes the racks" "$vcluster" up --name $a --hosts 4 --rate 500mbit
+expect "hosts reach each other without racks" link_carries more-than 5250000 between 1 2
 expect "no rack is left" prints "br0" bash -c \
     'ip -n "psring-$0-switch" -o link show type bridge | sed "s/^[0-9]*: \([a-z0-9]*\).*/\1/"' $a
 expect "other racks" "$vcluster" up --name $a --hosts 4 --rate 500mbit --shape racks:1x5mbit
-expect "hosts are found there, too" link_carries at-most 5000000 between 0 1
-expect "a shape of hosts that are not there" fails_with 2 "$vcluster" up --name $a --hosts 4 --rate 500mbit --shape host4:1mbit
+expect "hosts reach each other through other racks" link_carries at-most 5000000 between 0 1
+expect "up refuses a shape with an unknown host" fails_with 2 "$vcluster" up --name $a --hosts 4 --rate 500mbit --shape host4:1mbit
 for shape in '' racks:4 racks:0x1mbit host1:5 host1:none racks:2x1mbit+racks:2x1mbit host1:1mbit+ flat+host1:1mbit; do
-    expect "no shape: '$shape'" fails_with 2 "$vcluster" up --name $a --hosts 4 --rate 500mbit --shape "$shape"
+    expect "up refuses the shape '$shape'" fails_with 2 "$vcluster" up --name $a --hosts 4 --rate 500mbit --shape "$shape"
 done
-expect "what all can count on at once" prints "25000000, racks of 4 hosts joined by 100mbit, host2 50mbit" \
+expect "the rate that all hosts have at once" prints "25000000, racks of 4 hosts joined by 100mbit, host2 50mbit" \
     "$vcluster" shape 200mbit racks:4x100mbit+host2:50mbit
 expect "fewer hosts" "$vcluster" up --name $a --hosts 1 --rate 20mbit
 expect "one host and a switch" prints 2 namespaces $a
 
 "$vcluster" exec --name $a host0 -- sleep 300 &
 expect "a process on a host" within has_processes
-expect "down with a process there" "$vcluster" down --name $a
-expect "takes it along" fails_with 143 wait $!
-expect "and leaves nothing" is_gone $a
-expect "a killed owner takes its cluster along" goes_with_its_owner
-expect "one that is not whole yet, too" goes_half_raised
-expect "the owner of an earlier cluster does not" outlives_an_earlier_owner
+expect "down with a process on a host" "$vcluster" down --name $a
+expect "down ends the process" fails_with 143 wait $!
+expect "down with a process leaves nothing" is_gone $a
+expect "a cluster goes when its owner is killed" goes_with_its_owner
+expect "an incomplete cluster goes with its owner" goes_half_raised
+expect "a cluster stays when an earlier owner ends" outlives_an_earlier_owner
 
 all_passed

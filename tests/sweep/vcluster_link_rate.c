@@ -1,7 +1,7 @@
 /*
- * vcluster_link_rate BYTES [A B]: ranks A and B (default: 0 and 1) send each other BYTES at the
- * same time, and A prints the bits per second that each direction carried.
- * tests/sweep/test_vcluster.sh holds it against the limits of the links between them.
+ * vcluster_link_rate BYTES [A B]: ranks A and B (default: 0 and 1) send BYTES to each other at the
+ * same time. A prints the bits per second of each direction. tests/sweep/test_vcluster.sh compares
+ * the rate with the limits of the links.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -22,8 +22,9 @@ int main(int argc, char **argv)
     char *sent = calloc(1, (size_t)bytes), *received = calloc(1, (size_t)bytes);
     CHECK(sent && received);
 
-    /* The first exchange opens the connections and uses up what the token buckets have saved. The
-     * clock is read before anybody may send: a rank that is held up can only measure too little. */
+    /* The first exchange opens the connections and uses up the burst that the token buckets saved.
+     * The clock is read before any rank may send, so a delayed rank can only measure too low a
+     * rate. */
     double seconds = 0;
     for (int round = 0; round < 2; round++) {
         const double start = MPI_Wtime();
