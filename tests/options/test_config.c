@@ -1,5 +1,5 @@
-/* What the options mean: defaults, values, the environment, and what follows from them. What is
- * refused is in test_config_check.c. */
+/* The meaning of options: defaults, values, the environment, and derived settings. Refusals are in
+ * test_config_check.c. */
 #include "experiments/config/config.h"
 
 #include <criterion/criterion.h>
@@ -86,7 +86,7 @@ Test(config, options_of_the_optimizers_arrive)
     cr_assert(p.epsilon == 0 && p.rho == optimizer_parameters_default.rho);
 }
 
-/* 200 steps an epoch, 10 epochs. */
+/* The schedule for 200 steps in each of 10 epochs. */
 static struct lr_schedule schedule_of(const char *line, size_t workers)
 {
     struct config config;
@@ -99,10 +99,10 @@ static struct lr_schedule schedule_of(const char *line, size_t workers)
 
 Test(config, learning_rates)
 {
-    struct lr_schedule s = schedule_of("--batch 64", 4); /* 256 images a step */
+    struct lr_schedule s = schedule_of("--batch 64", 4); /* 256 images in a step */
     cr_assert(s.shape == LR_LINEAR && s.start == 0 && s.peak == 0.14);
     cr_assert(s.warmup_steps == LR_WARMUP_STEPS);
-    s = schedule_of("--lr 0.5 --lr-schedule step --warmup-epochs 0", 4); /* as given */
+    s = schedule_of("--lr 0.5 --lr-schedule step --warmup-epochs 0", 4); /* explicit values */
     cr_assert(s.shape == LR_STEP && s.peak == 0.5 && s.warmup_steps == 0);
     s = schedule_of("--lr 0.5 --lr-scale none", 4);
     cr_assert(s.peak == 0.5 && s.start == 0);
@@ -110,14 +110,14 @@ Test(config, learning_rates)
     cr_assert(s.peak == 2.0 && s.start == 0.5 && s.warmup_steps == 500);
     s = schedule_of("--lr 0.5 --lr-scale sqrt --optimizer adadelta", 4);
     cr_assert(s.peak == 1.0 && s.start == 0.5);
-    s = schedule_of("--lr-scale linear --batch 64", 4); /* of the default for one worker */
+    s = schedule_of("--lr-scale linear --batch 64", 4); /* scales the default of one worker */
     cr_assert(s.peak == 0.14 && s.start == 0.14 / 4);
     s = schedule_of("--lr-scale linear --optimizer adadelta --lr-schedule constant", 8);
     cr_assert(s.peak == 8.0 && s.start == 1.0 && s.shape == LR_CONSTANT);
     s = schedule_of("--lr 0.5 --lr-scale linear --warmup-epochs 2 --epochs 3",
-                    1); /* no warm-up to speak of */
+                    1); /* constant rate in the warm-up */
     cr_assert(s.peak == 0.5 && s.start == 0.5 && s.warmup_steps == 400);
-    s = schedule_of("--warmup-epochs 50 --steps 2000", 1); /* a try of some steps */
+    s = schedule_of("--warmup-epochs 50 --steps 2000", 1); /* a run within the warm-up */
     cr_assert(s.warmup_steps == 10000);
 }
 
@@ -137,7 +137,7 @@ Test(config, a_recipe_sets_what_is_not_given)
     cr_assert(config.learning.optimizer == OPTIMIZER_ADAM && config.learning.lr == 0.5 &&
               config.epochs == 3);
     cr_assert(config.batch == 128 && config.learning.lr_scale == LR_SCALE_LINEAR);
-    accept(CONFIG_TRAIN, &config, "--recipe lars-8192 --batch 64"); /* not both batches */
+    accept(CONFIG_TRAIN, &config, "--recipe lars-8192 --batch 64"); /* no global batch then */
     cr_assert(config.batch == 64 && config.train.global_batch == 0 &&
               config.learning.momentum == 0.9);
     accept(CONFIG_TRAIN, &config, "--recipe lars-8192 --global-batch 64");
@@ -150,7 +150,8 @@ Test(config, a_recipe_sets_what_is_not_given)
     cr_assert(config.train.global_batch == 256 && config.learning.lr == 0.04);
 }
 
-/* A rate is of an optimizer, and where it is not of one worker, of a number of images. */
+/* A recipe's rate applies only to its optimizer. A rate that is not per worker applies only to its
+ * global batch. */
 Test(config, a_recipes_rate_only_for_what_it_is_of)
 {
     static const struct {
@@ -226,7 +227,7 @@ Test(config, bench_has_the_letters_of_nccl_tests)
     cr_assert_str_eq(config.json, "a.json");
 }
 
-/* Where there is a link to measure: between hosts, or where the user says what one carries. */
+/* psring probes links between hosts, or where the user gives a link rate. */
 Test(config, probe)
 {
     static const struct {
@@ -291,7 +292,7 @@ static void note_parameter(void *context, const char *name, const char *value)
     snprintf(text + strlen(text), 256 - strlen(text), "%s=%s;", name, value);
 }
 
-/* Those that say how messages travel, and only those. */
+/* Only the parameters of how messages travel. */
 Test(config, mca_parameters)
 {
     char text[256] = "";
@@ -362,7 +363,7 @@ Test(config, environment_gives_defaults_and_options_win)
     cr_assert_str_eq(config.network, "lab");
     cr_assert_str_eq(config.subnet, "10.1.0.0/16");
     cr_assert(config.link_rate == 1e9);
-    accept(CONFIG_TRAIN, &config, "--link-rate 0"); /* as a worker's options name it to a server */
+    accept(CONFIG_TRAIN, &config, "--link-rate 0"); /* as a worker sends its options to a server */
     cr_assert(config.link_rate == 0);
     setenv("PSRING_LINK_BITS", "80mbit", 1);
     accept(CONFIG_TRAIN, &config, "");
@@ -370,7 +371,7 @@ Test(config, environment_gives_defaults_and_options_win)
     unsetenv("PSRING_LINK_BITS");
 }
 
-/* As experiments/vcluster.sh has them, or bits per second. */
+/* Rates with the units of experiments/vcluster.sh, or in bits per second. */
 Test(config, rates)
 {
     struct config config;
@@ -389,7 +390,7 @@ Test(config, rates)
     refuse(CONFIG_BENCH, "--link-rate 2e6gbit", "from 0 to 1e+15");
 }
 
-/* What all ranks find alike is kept back, until it is known whether the first one has found it. */
+/* All ranks hold back errors until they know whether rank 0 has the same error. */
 Test(config, errors_can_be_held_back)
 {
     struct config config;
@@ -410,7 +411,7 @@ Test(config, errors_can_be_held_back)
     cr_assert(capture_stop(&capture) == 1);
 }
 
-/* -------- what follows from a config ---------------------------------------------------------- */
+/* -------- derived from a config --------------------------------------------------------------- */
 
 Test(config, transport_follows_from_the_backend)
 {

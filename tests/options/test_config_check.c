@@ -1,5 +1,5 @@
-/* What is refused, and in which words: values with a form of their own, and options that do not go
- * together, with the build, or with the number of processes. */
+/* Refused options and their errors: values with a special form, and options that conflict with
+ * other options, the build, or the number of processes. */
 #include "experiments/config/config_table.h"
 
 #include <criterion/criterion.h>
@@ -87,7 +87,7 @@ Test(config_check, servers)
     cr_assert_str_eq(config_placement_name(&config), "dedicated");
 }
 
-/* Halving adds in a tree: there is no ring's order to add in. */
+/* Halving adds in a tree, so it cannot add in the ring's order. */
 Test(config_check, rhd_has_an_order_of_its_own)
 {
     struct config config;
@@ -233,7 +233,7 @@ Test(config_check, data)
            "--prefetch-batches: found '1025'");
     refuse(CONFIG_TRAIN, "--augment shift:2,", "--augment: found 'shift:2,', expected none, or");
     refuse(CONFIG_BENCH, "--data-threads 1", "no such option");
-    setenv("PSRING_DATA", "/d", 1); /* not given, only there: paced, nothing is loaded then */
+    setenv("PSRING_DATA", "/d", 1); /* in the environment only: a paced run loads no data */
     accept(CONFIG_TRAIN, &config, "--compute paced:1 --backend ring --segment-bytes 64k");
     cr_assert(!config.data);
     accept(CONFIG_TRAIN, &config, "--compute paced:1 --data /e --data-threads 1");
@@ -242,7 +242,7 @@ Test(config_check, data)
     cr_assert_str_eq(config.data, "/d");
 }
 
-/* bench exchanges vectors, or computes: what only the other one uses is a mistake. */
+/* bench exchanges vectors or computes layers. It refuses options of the other mode. */
 Test(config_check, bench_compute)
 {
     refuse(CONFIG_BENCH, "--layers --backend ps", "--backend: --layers exchanges nothing");

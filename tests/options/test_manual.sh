@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_manual.sh BUILD: the manual page and the completion have every option that --help has, man(1) has nothing
-# to complain of, bash completes commands, options, words and files, and all of it is installed.
+# test_manual.sh BUILD: the manual page and the completion have every option of --help. The program
+# man prints no warning. Bash completes commands, options, words and files. CMake installs all of it.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
@@ -8,18 +8,18 @@ build=$1
 
 "$psring" --manual >"$folder/psring.1"
 "$psring" --completion >"$folder/completion"
-cmp "$folder/psring.1" "$build/psring.1" || fail "psring.1 of the build is another one"
-cmp "$folder/completion" "$build/psring.bash" || fail "psring.bash of the build is another one"
+cmp "$folder/psring.1" "$build/psring.1" || fail "psring.1 of the build differs from psring --manual"
+cmp "$folder/completion" "$build/psring.bash" || fail "psring.bash of the build differs from psring --completion"
 
 # --- every option of the table --------------------------------------------------------------------------
 
 mapfile -t commands < <("$psring" --help | sed -nE 's/^  ([a-z]+) +[A-Z].*/\1/p')
-((${#commands[@]} >= 3)) || fail "commands: ${commands[*]}"
+((${#commands[@]} >= 3)) || fail "--help: expected at least 3 commands, found: ${commands[*]}"
 for command in "${commands[@]}"; do
     page=$(sed -n "/^\.SS psring $command /,/^\.S[SH] /p" "$folder/psring.1" | sed 's/\\-/-/g')
     [[ $page ]] || fail "the manual has no psring $command"
     help=$("$psring" "$command" --help)
-    [[ $help == "usage: psring $command [OPTION...]"* ]] || continue # it has arguments of its own
+    [[ $help == "usage: psring $command [OPTION...]"* ]] || continue # a command with other arguments
     mapfile -t options < <(sed -nE 's/^  (-., )? *--([a-z0-9-]+).*/\2/p' <<<"$help" | grep -vx help)
     for option in "${options[@]}"; do
         grep -qE "^\\\\fB(-.\\\\fR, \\\\fB)?--$option\\\\fR" <<<"$page" || fail "the manual of psring $command has no --$option"
@@ -28,37 +28,39 @@ for command in "${commands[@]}"; do
     echo "psring $command: ${#options[@]} options"
 done
 
-# --- help, and what is nearly right -----------------------------------------------------------------------
+# --- help, and near misses --------------------------------------------------------------------------------
 
 for command in "${commands[@]}"; do
-    cmp <("$psring" help "$command") <("$psring" "$command" --help) || fail "psring help $command"
+    cmp <("$psring" help "$command") <("$psring" "$command" --help) ||
+        fail "psring help $command differs from psring $command --help"
 done
-cmp <("$psring" help) <("$psring" --help) || fail "psring help"
+cmp <("$psring" help) <("$psring" --help) || fail "psring help differs from psring --help"
 for wrong in '--versoin: no such option (did you mean --version?)' 'hlep: no such command (did you mean help?)' \
     'trian: no such command (did you mean train?)'; do
     status=0
     said=$("$psring" "${wrong%%:*}" 2>&1) || status=$?
-    [[ $status == 2 && $said == *"$wrong"* ]] || fail "psring ${wrong%%:*}: ended with $status, said $said"
+    [[ $status == 2 && $said == *"$wrong"* ]] || fail "psring ${wrong%%:*}: exit code $status, printed $said"
 done
 status=0
 said=$("$psring" help trian 2>&1) || status=$?
-[[ $status == 2 && $said == *'trian: no such command (did you mean train?)'* ]] || fail "psring help trian: $status, $said"
+[[ $status == 2 && $said == *'trian: no such command (did you mean train?)'* ]] ||
+    fail "psring help trian: exit code $status, printed $said"
 
 if command -v man >/dev/null && man --warnings --version >/dev/null 2>&1; then
     said=$(MANROFFSEQ='' man --warnings -E UTF-8 -l "$folder/psring.1" 2>&1 >"$folder/page")
     [[ -z $said ]] || fail "man: $said"
-    grep -q 'weights\|gradients' "$folder/page" || fail "an empty page"
+    grep -q 'weights\|gradients' "$folder/page" || fail "man: the page is empty"
 fi
 
-# --- what bash completes ----------------------------------------------------------------------------------
+# --- completion in bash -----------------------------------------------------------------------------------
 
 # shellcheck disable=SC1091
 . "$folder/completion"
 declare -A complete_by=([psring]=_psring [mpirun]=_psring_launched [srun]=_psring_launched)
-[[ $(complete -p mpirun) == *'-F _psring_launched mpirun' ]] || fail "nothing behind mpirun: $(complete -p mpirun)"
-[[ $(complete -p psring) == *'-F _psring psring' ]] || fail "bash does not know of it: $(complete -p psring)"
+[[ $(complete -p mpirun) == *'-F _psring_launched mpirun' ]] || fail "no completion after mpirun: $(complete -p mpirun)"
+[[ $(complete -p psring) == *'-F _psring psring' ]] || fail "no completion of psring: $(complete -p psring)"
 
-# completes "WORDS OF THE LINE" EXPECTED...: the last word, which may be empty.
+# completes "WORDS OF THE LINE" EXPECTED...: checks the completions of the last word, which may be empty.
 completes()
 {
     local line=$1
