@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_gpu_check_parts.sh: gpu_check.sh on a machine that is made to look as if it had a GPU. The tools that it calls
-# are stand-ins; $STANDIN says which of them misbehaves. Once as a whole, then its parts one by one: what must come of
-# each is checked, and above all that nothing passes which did not run. tests/emulation has it with psring itself.
+# test_gpu_check_parts.sh: gpu_check.sh on a machine that appears to have a GPU. The tools that it calls are
+# stand-ins, and $STANDIN names the one that misbehaves. The test runs the whole check, then each part alone. Above
+# all it checks that a part which did not run does not pass. tests/emulation runs the check with psring itself.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
@@ -11,7 +11,7 @@ export FOLDER=$folder
 
 # --- the stand-ins -----------------------------------------------------------------------------------
 
-standin() # NAME: its text on stdin
+standin() # NAME: makes this program from the text on stdin
 {
     { echo '#!/usr/bin/env bash' && cat; } >"$folder/bin/$1"
     chmod +x "$folder/bin/$1"
@@ -27,7 +27,7 @@ standin nvcc <<'END'
 [[ $STANDIN == old-driver ]] && release=14.1 || release=13.0
 echo "Cuda compilation tools, release $release, V$release.88"
 END
-# PyTorch, of which psring is as fast in FP32 and slower with TF32.
+# PyTorch: slower than psring in FP32, and faster with TF32.
 standin python3 <<'END'
 [[ $STANDIN != no-torch ]] || { echo "ModuleNotFoundError: No module named 'torch'" >&2; exit 1; }
 [[ "$*" == *--turns* ]] || exit 1
@@ -94,7 +94,7 @@ does-not-run) echo '========= ERROR SUMMARY: 0 errors'; exit 0 ;;
 esac
 exec "${!#}"
 END
-# Two steps and the start of a third: in the first ones 30 us of our own kernels and 70 of cuBLAS's.
+# Two steps and the start of a third. Each step has 30 us of psring's kernels and 70 us of cuBLAS.
 standin ncu <<'END'
 while [[ $1 != --log-file ]]; do shift; done
 exec >"$2"
@@ -117,7 +117,7 @@ standin tar <<'END'
 [[ $STANDIN != no-tar ]] || exit 1
 exec "$(type -ap tar | sed -n 2p)" "$@"
 END
-# Checkpoints are a word.
+# A checkpoint is one word.
 standin compare <<'END'
 [[ $STANDIN != no-number ]] || { echo 'relative -nan' && exit; }
 [[ $(cat "$1") == "$(cat "$2")" ]] && echo 'relative 0' || echo 'relative 1e-07'
@@ -129,7 +129,7 @@ value() # OPTION ARGUMENT...
     shift
     while (($# > 1)); do [[ $1 != "$option" ]] || { echo "$2" && return; }; shift; done
 }
-# A rank of three, whose peers end when rank 2 does not run.
+# One of three ranks. Ranks 0 and 1 end when rank 2 is killed or stopped.
 rank()
 {
     local rank=$(value --rank "$@") peer=$FOLDER/peer.$(value --rendezvous "$@" | tr -dc 0-9)
@@ -180,7 +180,7 @@ train)
     ;;
 esac
 END
-# On an H200 100 us of FLOPs for a step of 128 images, 117 ms of which are measured.
+# A step of 128 images has 6.7 GFLOP, which take 100 us on an H200.
 cat >"$folder/compute.csv" <<'END'
 model,device,batch,layer,forward_ms,forward_flops,forward_bytes,backward_ms,backward_flops,backward_bytes,convolutions
 mlp,cuda,128,dense1,0.25,2680000000,1,0.5,4020000000,1,cudnn 9.1.0
@@ -190,11 +190,11 @@ END
 
 # --- the whole ---------------------------------------------------------------------------------------
 
-# Names of folders are the caller's, who is not among the sources.
+# Folders are relative to the caller's folder, which is not the tree.
 cd "$folder"
 
-# [DATA=] checked STANDIN EXIT-CODE LINE...: the whole check, with data or without: its exit code, and lines that it says
-# (extended regular expressions).
+# [DATA=] checked STANDIN EXIT-CODE LINE...: runs the whole check, with data or without. Checks the exit code and the
+# lines of output (extended regular expressions).
 checked()
 {
     local standin=$1 expected=$2 rc=0 line
@@ -208,7 +208,7 @@ checked()
     done
 }
 
-# shown LINE...: on the page.
+# shown LINE...: the page has these lines.
 shown()
 {
     cp "$folder/out/gpu_check.md" "$folder/log"
@@ -217,22 +217,25 @@ shown()
     done
 }
 
-# A folder of other things is not packed up.
+# The check refuses an --out folder with other files.
 mkdir taken
 touch taken/mine
-! PATH=$folder/bin:$PATH "$check" --data data --out taken --build build >"$folder/log" 2>&1 || fail "a folder of others:"
-[[ $(ls -A taken) == mine ]] || fail "a folder of others: now has $(ls -A taken):"
-grep -q "taken' has other files than an earlier check's" "$folder/log" || fail "a folder of others:"
+! PATH=$folder/bin:$PATH "$check" --data data --out taken --build build >"$folder/log" 2>&1 ||
+    fail "--out with other files: exit code 0, expected an error:"
+[[ $(ls -A taken) == mine ]] || fail "--out with other files: now has $(ls -A taken):"
+grep -q "taken' has other files than an earlier check's" "$folder/log" || fail "--out with other files: wrong error:"
 
-# Nor is one built in, and two checks do not build in one folder.
+# It refuses a --build folder with other files, and one that another check uses.
 refuses_build() # WORDS
 {
-    ! PATH=$folder/bin:$PATH "$check" --data data --out out --build taken >"$folder/log" 2>&1 || fail "a build folder of others:"
-    grep -q "$1" "$folder/log" || fail "a build folder of others, without '$1':"
+    ! PATH=$folder/bin:$PATH "$check" --data data --out out --build taken >"$folder/log" 2>&1 ||
+        fail "--build with other files: exit code 0, expected an error:"
+    grep -q "$1" "$folder/log" || fail "--build with other files: expected '$1' in:"
 }
 mkdir taken/gpu_check
 refuses_build "taken' has files, and no earlier check made it"
-[[ $(echo taken/*) == 'taken/gpu_check taken/mine' && ! -e out ]] || fail "a build folder of others: now has $(ls -A taken):"
+[[ $(echo taken/*) == 'taken/gpu_check taken/mine' && ! -e out ]] ||
+    fail "--build with other files: now has $(ls -A taken):"
 mkdir taken/gpu_check.parts
 exec {lock}<taken
 flock "$lock"
@@ -245,11 +248,12 @@ checked well 0 'tf32 +passed +[0-9]+ s  from FP32 1e-07' 'goal met FP32: as fast
     'goal met cuDNN computes the convolutions \(psring chose cudnn 9\.1\.0\)' 'build +passed .*nccl 2\.28\.9; cudnn 9\.1\.0$' \
     'kernels .*all: |kernels .* 3 kernels take 100\.0 us a step and move 9\.0 MB; most: cuBLAS, 70%' \
     'peers .*killed: the others ended within .*stopped: the others'
-[[ $(awk -F'|' '$2 == "passed" { print $1 }' "$folder/build/gpu_check.parts/parts.txt" | paste -sd' ') == "$all" ]] || fail "not all parts passed in their order:"
+[[ $(awk -F'|' '$2 == "passed" { print $1 }' "$folder/build/gpu_check.parts/parts.txt" | paste -sd' ') == "$all" ]] ||
+    fail "expected that all parts pass, in order:"
 [[ $(grep -cxE -- "--tool (memcheck --report-api-errors no|initcheck) --error-exitcode 9 $folder/build/tests/emulation/cuda_ops" "$folder/sanitizer.log") == 2 ]] ||
     fail "compute-sanitizer was called with: $(cat "$folder/sanitizer.log")"
 grep -qx -- "-DMPI_C_COMPILER=$folder/bin/mpicc" "$folder/cmake.log" ||
-    fail "CMake may take another MPI: $(cat "$folder/cmake.log")"
+    fail "CMake could find another MPI: $(cat "$folder/cmake.log")"
 shown '^# psring on a GPU: NVIDIA H200$' '^\*\*Passed\*\*: all 18 parts\.$' '^Goals of speed: 2 of 4 met\.$' \
     '^\| psring \| FP32 \| 1050 \| 121904\.8 \| 1050 to 1050 \| 3 \| 1\.17 \|$' \
     '^\| psring, convolutions: own \| TF32 \| 750 .* \| 0\.38 \|$' '^\| PyTorch, graph \| TF32 \| 2000 .* \| 1\.00 \|$' \
@@ -267,23 +271,24 @@ done
 [[ $(cd "$folder/out" && echo *) == 'gpu_check.json gpu_check.md gpu_check.tar.gz' ]] ||
     fail "the results are $(ls "$folder/out"):"
 
-# A launcher that cannot start is named before anything is built.
+# The check names a launcher that cannot start before it builds.
 checked no-launcher 1 'versions +failed .*mpirun .* cannot start two processes: .*loading shared libraries' 'build +not run'
 
-# What cannot be built is not run, and the page says so.
+# Without a build no part runs, and the page reports that.
 checked no-nccl 1 'configure +failed .*NCCL was not found' 'build +not run .*needs configure' 'roofline +not run'
 shown '^\*\*Failed\*\*: of 18 parts 1 passed; failed: 1 \(configure\); had no time: 0; not run: 16 \(build, .*roofline\)' '^Not measured: needs configure, which did not pass\.$'
 
-# The shell's clock as if all of the time but a little was over.
+# Almost no time is left, by the shell's clock.
 SECONDS=557 checked well 1 'versions +no time' 'build +not run'
 limits=$(grep -o '\bpart [a-z0-9-]* [0-9]\+' "$check" | sed 's/.* //' | paste -sd+)
 limit=$(sed -n 's/^LIMIT_S=\([0-9]*\).*/\1/p' "$check")
-((limits <= limit)) || fail "the parts' limits, $limits s, add up to more than the $limit s that there are"
-DATA='' checked no-tar 1 'roofline +passed' # the sooner: most parts need data
-grep -q '"passed": false,' "$folder/out/gpu_check.json" || fail "no archive, and no failure: $(cat "$folder/out/gpu_check.json")"
+((limits <= limit)) || fail "the limits of all parts add up to $limits s, expected at most LIMIT_S ($limit s)"
+DATA='' checked no-tar 1 'roofline +passed' # faster: most parts need data
+grep -q '"passed": false,' "$folder/out/gpu_check.json" ||
+    fail "without an archive the check must fail: $(cat "$folder/out/gpu_check.json")"
 echo "the whole: $all"
 
-# interrupted SIGNAL EXIT-CODE: while a part and the sanitizer beside it run.
+# interrupted SIGNAL EXIT-CODE: signals the check while a part and the sanitizer run.
 interrupted()
 {
     local rc=0 process started left
@@ -295,15 +300,15 @@ interrupted()
         sleep 0.1
     done
     [[ -e $folder/trains ]] || fail "no part has begun:"
-    within pgrep -f "$folder/bin/compute-sanitizer" || fail "nothing runs beside the part:"
+    within pgrep -f "$folder/bin/compute-sanitizer" || fail "the sanitizer does not run at the same time:"
     kill -"$1" "$process" # the part sleeps for 1,000 s
     wait "$process" || rc=$?
     ((rc == $2)) || fail "SIG$1: exit code $rc, expected $2:"
     left=$(pgrep -af "$folder/" || true)
-    [[ ! $left ]] || fail "SIG$1: left behind: $left"
+    [[ ! $left ]] || fail "SIG$1: processes still run: $left"
     left=$(find "$folder/build" -name 'part.*')
-    [[ ! $left ]] || fail "SIG$1: left behind: $left"
-    echo "SIG$1 ends it, and all that it has started"
+    [[ ! $left ]] || fail "SIG$1: files are left: $left"
+    echo "SIG$1 ends the check and all its processes"
 }
 interrupted TERM 143
 interrupted INT 130
@@ -313,7 +318,8 @@ interrupted INT 130
 export build=$folder/build out=$folder/out data=$folder/data work=$folder/work gpu='NVIDIA H200, 580.0, 1 MiB'
 cd "$root"
 
-# ends STANDIN EXIT-CODE DETAIL FUNCTION [ARGUMENT...]: after another build. LIMIT: instead of PEER_LIMIT_S.
+# [LIMIT=] ends STANDIN EXIT-CODE DETAIL FUNCTION [ARGUMENT...]: runs the function of a part in a new build folder.
+# Checks its exit code and its last detail. LIMIT replaces PEER_LIMIT_S.
 ends()
 {
     local standin=$1 expected=$2 words=$3 rc=0
@@ -356,14 +362,16 @@ ends learns-little 1 'accuracy 0.98 ' accuracy
 ends peers-silent 1 'killed: the others ended within .* s, and said nothing' peer_gone
 ends peers-well 1 'killed: rank 1 ended well' peer_gone
 LIMIT=1 ends peers-go-on 1 'stopped: rank 1 goes on after 1 s' peer_gone
-[[ ! $(pgrep -f "$build/psring") ]] || fail "ranks are left behind: $(pgrep -af "$build/psring")"
+[[ ! $(pgrep -f "$build/psring") ]] || fail "ranks still run: $(pgrep -af "$build/psring")"
 ends no-torch 0 'FP32: psring 1050 \(convolutions: cudnn 9.1.0\), 750 by its own convolutions; TF32: .* convolutions;' speed
 ends dnn-is-refused 0 'FP32: psring 1050 \(convolutions: own\), 750 by its own' speed
-grep -q 'goal missed cuDNN computes the convolutions (psring chose own)' "$folder/log" || fail "no cuDNN by choice:"
+grep -q 'goal missed cuDNN computes the convolutions (psring chose own)' "$folder/log" ||
+    fail "no missed goal with own convolutions:"
 ends no-answer 1 'turn 1 of pytorch eager FP32 failed' speed
-! kill -0 "$(cat "$folder/pytorch")" 2>/dev/null || fail "PyTorch goes on"
+! kill -0 "$(cat "$folder/pytorch")" 2>/dev/null || fail "PyTorch still runs"
 ends no-cudnn 0 'FP32: psring 1050, PyTorch eager 900' speed
-grep -q 'goal missed cuDNN computes the convolutions: not used: no libcudnn.so.9' "$folder/log" || fail "no cuDNN:"
+grep -q 'goal missed cuDNN computes the convolutions: not used: no libcudnn.so.9' "$folder/log" ||
+    fail "no missed goal without cuDNN:"
 ends no-counters 77 'ERR_NVGPUCTRPERM' kernels
 ends no-step 1 '' kernels
 gpu='NVIDIA Other, 580.0, 1 MiB' ends well 77 'the peaks of this GPU are not written down' roofline

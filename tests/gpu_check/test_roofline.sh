@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_roofline.sh: the least time of a step, from numbers that can be worked out in the head.
+# test_roofline.sh: the least time of a step, from numbers that are easy to check by hand.
 set -euo pipefail
 unset CDPATH # cd prints a folder that it finds there
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -44,14 +44,14 @@ says '^ loss +- +- +- +10\.0 +- +- +- +-$'
 says '^ optimizer .* 0\.0 +50\.00 +50\.0b +70\.0$'
 says '^# least: forward 100\.0 us, backward and optimizer 200\.0 us; 10 kernels, 2\.0 us apart: 20\.0 us$'
 says '^estimate 320\.0 us a step \(300\.0 in kernels\), 50000 images/s; measured 640\.0 us, 2\.00 x that, 2\.13 x the kernels. alone$'
-(($(grep -c dense1 "$folder/out") == 1)) || fail "more than the last run:"
+(($(grep -c dense1 "$folder/out") == 1)) || fail "expected only the last run:"
 
 roofline -v brief=1
 says '^estimate 300\.0 us a step \(300\.0 in kernels\), 53333 images/s; not measured$'
-(($(wc -l <"$folder/out") == 1)) || fail "brief is one line:"
+(($(wc -l <"$folder/out") == 1)) || fail "brief: expected one line:"
 
-! roofline -v flops_per_s=0 || fail "no peak was accepted:"
+! roofline -v flops_per_s=0 || fail "accepted a peak of 0:"
 says 'takes a file of bench --layers'
 sed -i '2,$d' "$folder/compute.csv"
-! roofline || fail "a file without a run was accepted:"
+! roofline || fail "accepted a file without a run:"
 says 'no run in the file'
