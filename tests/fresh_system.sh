@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# fresh_system.sh [CTEST-ARGUMENT...]: tests/run.sh on a Debian that has git and a shell and nothing else, in
-# a folder that is gone afterwards. What is committed is tested. Needs root, debootstrap and 4 GB in /tmp, and
-# takes 20 minutes or so, therefore no test runs it. PSRING_DATA is passed on.
+# fresh_system.sh [CTEST-ARGUMENT...]: runs tests/run.sh on a minimal Debian with git and a shell, in a temporary
+# folder. Tests the last commit. Needs root, debootstrap and 4 GB in /tmp. Takes about 20 minutes, so no test runs it.
+# Passes PSRING_DATA on.
 set -euo pipefail
 
 SUITE=bookworm
@@ -11,17 +11,17 @@ unset CDPATH # cd prints a folder that it finds there
 root=$(cd "$(dirname "$0")/.." && pwd)
 ((EUID == 0)) || { echo "fresh_system.sh: needs root, for debootstrap and chroot" >&2 && exit 1; }
 command -v debootstrap >/dev/null || { echo "fresh_system.sh: apt-get install debootstrap" >&2 && exit 1; }
-# Own mounts: none of them reaches the machine's, and they end with the processes that see them.
+# Separate mounts: they do not reach the machine, and end with the processes that see them.
 if [[ ! ${PSRING_FRESH_MOUNTS:-} ]]; then
     exec env PSRING_FRESH_MOUNTS=own unshare --mount --propagation slave "$BASH" "$0" "$@"
 fi
 unset PSRING_FRESH_MOUNTS
 system=$(mktemp -d /tmp/psring-fresh-XXXXXX)
-mounts=("$system") # itself, because `ip netns exec` needs / to be a mount
+mounts=("$system") # `ip netns exec` needs / to be a mount
 chmod 755 "$system"
 mount --bind "$system" "$system"
 
-# in_background COMMAND...: bash acts on a signal only between foreground commands.
+# in_background COMMAND...: runs it in the background, because bash handles a signal only after a foreground command.
 child=''
 in_background()
 {
@@ -33,7 +33,7 @@ in_background()
     return $status
 }
 
-# signal_inside SIGNAL: to all processes whose root is the folder. False if there is none.
+# signal_inside SIGNAL: signals all processes whose root is the folder. Fails if there are none.
 signal_inside()
 {
     local process any=1
@@ -50,14 +50,14 @@ end_processes()
     local signal=TERM round
     for ((round = 0; round < 300; round++)); do
         signal_inside $signal || break
-        signal=0 # they have 20 s
+        signal=0 # after 20 s: KILL
         ((round < 200)) || signal=KILL
         sleep 0.1
     done
     [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
 }
 
-# Nothing of the machine's must be below the folder when it is removed.
+# Unmounts first: no mount of this machine may be in the folder when it is removed.
 remove()
 {
     local i
@@ -66,7 +66,7 @@ remove()
     for ((i = ${#mounts[@]} - 1; i >= 0; i--)); do
         umount -R "${mounts[i]}" || umount -Rl "${mounts[i]}"
     done
-    ! grep -q " ${system}[ /]" /proc/mounts || { echo "fresh_system.sh: left $system, which holds mounts" >&2 && exit 1; }
+    ! grep -q " ${system}[ /]" /proc/mounts || { echo "fresh_system.sh: $system still has mounts, so it is left" >&2 && exit 1; }
     rm -rf --one-file-system "$system"
 }
 trap remove EXIT
@@ -74,7 +74,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 
-bind() # FOLDER...: of this machine, there
+bind() # FOLDER...: mounts these folders of this machine in the system
 {
     local folder
     for folder; do
@@ -86,7 +86,7 @@ bind() # FOLDER...: of this machine, there
 }
 
 in_background debootstrap --variant=minbase --include=git,ca-certificates $SUITE "$system" >/dev/null
-# The network as this machine has it.
+# The network settings of this machine.
 cp -L /etc/resolv.conf /etc/hosts "$system/etc/"
 cp -r /etc/apt/apt.conf.d /etc/apt/auth.conf.d /etc/apt/sources.list.d "$system/etc/apt/"
 rm -f "$system/etc/apt/apt.conf.d/"*docker*

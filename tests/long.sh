@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# long.sh [--only PATTERN] [--build DIR] [--out DIR] [--list]: the trials that take too long for the suite. Run it before
-# a release.
+# long.sh [--only PATTERN] [--build DIR] [--out DIR] [--list]: runs the trials that take too long for the suite. Run it
+# before a release.
 #
 # The suite (run.sh) has a short form of each trial. Here they are complete: all fault trials, all resume trials, all
 # lessons, every world size to 15, and a failure at every call into emulated CUDA. The trials run in sequence, and a
 # failed one does not stop the others. Each prints a line: name, seconds, result. The exit code is 1 if a trial failed.
 #
-#   --only PATTERN  run the trials whose name matches the extended regular expression
-#   --build DIR     test the programs of this build folder (default: build; without this option they are built)
-#   --out DIR       keep the table (long.csv) and the output of each trial there (default: a new folder in /tmp)
-#   --list          print the names of the trials
+#    --only PATTERN  run the trials whose name matches the extended regular expression
+#    --build DIR     test the programs of this build folder (default: build them in build/)
+#    --out DIR       keep the table (long.csv) and the output of each trial there (default: a new folder in /tmp)
+#    --list          print the names of the trials
 set -uo pipefail
 export LC_ALL=C
 
@@ -18,8 +18,9 @@ unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 
-# Name, then the command. EMULATED before a script: psring with CUDA emulated. TIMELINE and so on stand for programs of the build folder, FOLDER for a folder in --out.
-# Tests that have no --short read PSRING_TEST_LONG.
+# Name and command of each trial. EMULATED: the script tests psring with emulated CUDA. Words such as TIMELINE name
+# programs in the build folder (`programs`, below). FOLDER is a folder in --out. Tests without --short read
+# PSRING_TEST_LONG.
 export PSRING_TEST_LONG=1
 trials=(
     'faults          faults/fault_trials.sh'
@@ -92,13 +93,13 @@ if ((list)); then
     exit 0
 fi
 
-session=0 # of the trial that runs
+session=0 # of the running trial
 end_trial()
 {
     local round
     ((session)) || return 0
     pkill -TERM -s "$session"
-    for ((round = 0; round < 300; round++)); do # a trial takes down what it raised
+    for ((round = 0; round < 300; round++)); do # a trial removes its clusters
         pgrep -s "$session" >/dev/null || break
         sleep 0.1
     done
@@ -106,16 +107,16 @@ end_trial()
     session=0
 }
 trap end_trial EXIT
-trap 'echo "long.sh: interrupted: $out has what was done" >&2; exit 130' INT
-trap 'echo "long.sh: ended: $out has what was done" >&2; exit 143' TERM HUP
+trap 'echo "long.sh: interrupted: $out has the finished trials" >&2; exit 130' INT
+trap 'echo "long.sh: ended by a signal: $out has the finished trials" >&2; exit 143' TERM HUP
 
 cd "$root" || exit 1
 if [[ ! $build ]]; then
     build=$root/build
-    experiments/setup.sh || echo "long.sh: going on with what is installed" >&2
+    experiments/setup.sh || echo "long.sh: continues with the installed packages" >&2
     cmake --preset release >/dev/null && cmake --build --preset release || exit 1
 fi
-[[ -x $build/psring ]] || die "$build: has no psring, expected a build folder; build it or leave --build out"
+[[ -x $build/psring ]] || die "--build $build: no psring there, expected a build folder; build it or omit --build"
 [[ $out ]] || out=$(mktemp -d /tmp/psring-long-XXXXXX)
 mkdir -p "$out" || exit 1
 table=$out/long.csv

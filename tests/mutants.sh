@@ -2,17 +2,17 @@
 # mutants.sh [OPTION...]: does the suite find faults? Applies the seeded faults of tests/mutants/faults.txt, one at
 # a time, to a copy of the working tree. Builds the copy, runs the suite, and reports the test that found the fault.
 #
-#   --suite "ARGUMENTS"  Run the tests that ctest selects with these arguments (default: "-L quick").
-#   --named              Run only those tests of the suite that a fault names. (--suite "" --named: of any label.)
-#   --only REGEX         Apply only the faults whose name or area matches.
-#   --list               Print name, area and description of each fault, and end.
-#   --out FILE           Write a table as CSV: fault,area,old,found_by,seconds,description.
-#   --tree DIR           Test a copy of this tree instead (e.g. of an older commit).
-#   --folder DIR         Keep copy and build folder in DIR, and build incrementally if it has them already.
-#   --limit SECONDS      End a test after this time; the fault then counts as found (default: 120).
+#    --suite "ARGUMENTS"  Run the tests that ctest selects with these arguments (default: "-L quick").
+#    --named              Run only the tests of the suite that a fault names. (--suite "" --named: of any label.)
+#    --only REGEX         Apply only the faults whose name or area matches.
+#    --list               Print name, area and description of each fault, and end.
+#    --out FILE           Write a table as CSV: fault,area,old,found_by,seconds,description.
+#    --tree DIR           Test a copy of this tree instead (e.g. of an older commit).
+#    --folder DIR         Keep copy and build folder in DIR. Later runs build incrementally there.
+#    --limit SECONDS      End a test after this time (default: 120). The fault then counts as found.
 #
-# First the suite must pass without a fault. A fault is an error if its text does not occur exactly once, or if
-# the tree does not build with it. Ends with 1 if a fault is an error or more than one in twenty is not found.
+# The suite must pass without a fault first. A fault is an error if its text does not occur exactly once, or if the tree
+# does not build with it. The exit code is 1 if a fault is an error or if more than one in twenty is not found.
 # PSRING_CUDA, CMAKE_C_COMPILER_LAUNCHER and PSRING_DATA count as in tests/run.sh (PSRING_CUDA is OFF by default).
 set -uo pipefail
 export LC_ALL=C
@@ -115,18 +115,18 @@ if ((list)); then
     exit 0
 fi
 
-# -------- the copy, its build, and what runs in it ------------------------------------------------------------------
+# -------- the copy, its build and its tests -------------------------------------------------------------------------
 
 scratch=$(mktemp -d)
 [[ $folder ]] || folder=$scratch
 copy=$folder/tree
-mine=$folder/psring-mutants # marks a folder whose tree this script may replace
+mine=$folder/psring-mutants # marks a folder of this script, which may replace its tree
 [[ ! -e $copy || -e $mine ]] || usage "--folder: found another tree in '$copy', expected an empty folder or one of mutants.sh"
 mkdir -p "$folder" && touch "$mine" || exit 1
 build=$copy/build
-session=0 # of the command that runs now; 0: none does
+session=0 # of the running command; 0: none
 mutated=  # the file of the copy that has a fault now
-content=  # what it has without the fault
+content=  # its content without the fault
 
 clean_up()
 {
@@ -153,19 +153,19 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# run LIMIT-S COMMAND...: in a new session, by which clean_up finds its processes. Output goes to $scratch/log.
+# run LIMIT-S COMMAND...: runs the command in a new session, so that clean_up finds its processes. Output: $scratch/log.
 run()
 {
     local rc=0
     setsid timeout --kill-after=10 "$@" >"$scratch/log" 2>&1 </dev/null &
     session=$!
     wait $session || rc=$?
-    pkill -KILL -s $session # what a test left behind
+    pkill -KILL -s $session # processes that a test left
     session=0
     return $rc
 }
 
-# Files that are the same stay untouched: what was built of them stays, too.
+# Equal files stay untouched, so their objects are not built again.
 make_copy()
 {
     local path
@@ -184,7 +184,7 @@ make_copy()
     while IFS= read -rd '' path; do
         [[ ${wanted[${path#./}]-} ]] || rm "$path"
     done < <(find . \( -path ./build -o -path ./.git \) -prune -o -type f -print0)
-    git init -q . # scripts under test ask git for the tree's files
+    git init -q . # tested scripts ask git for the tree's files
     git add -A
 }
 
@@ -198,11 +198,11 @@ build_all()
 {
     CCACHE_BASEDIR=$copy CCACHE_NOHASHDIR=1 \
         run $BUILD_LIMIT_S cmake --build "$build" ${1:+--target "$@"} || return 1
-    # A fault that makes a test wait for ever must not cost its whole time-out.
+    # A fault can make a test wait for ever: shorten the time-outs.
     find "$build" -name CTestTestfile.cmake -exec sed -i -E "s/TIMEOUT \"[0-9]+\"/TIMEOUT \"$limit_s\"/" {} +
 }
 
-# programs_of REGEX: the programs of the build folder that these tests run, as targets.
+# programs_of REGEX: prints the programs that these tests run, as targets.
 programs_of()
 {
     local program
@@ -219,7 +219,7 @@ test_it()
     run $SUITE_LIMIT_S ctest --test-dir "$build" --no-tests=ignore --stop-on-failure "$@" && return 0
     finder=$(sed -nE '/^The following tests FAILED:/,$s/^\t *[0-9]+ - (\S+) \((.*)\).*/\1 \2/p' "$scratch/log" |
         grep -v ' Not Run' | head -n 1)
-    [[ $finder == *\ Timeout ]] || finder=${finder%% *} # a slow machine can cause a time-out, too
+    [[ $finder == *\ Timeout ]] || finder=${finder%% *} # keep Timeout: a slow machine can cause it
     [[ $finder ]]
 }
 
@@ -230,19 +230,19 @@ show_log()
 
 # -------- one fault -------------------------------------------------------------------------------------------------
 
-# find_place NAME: sets $place to the one file that has the fault's text once, or $problem.
+# find_place NAME: sets $place to the only file with the fault's text, or sets $problem.
 find_place()
 {
     place='' places=0
     find_in "$1" < <(find . -path ./build -prune -o -name "${file[$1]}" -type f -print0)
-    ((places > 0)) || # it may stand in another file by now
+    ((places > 0)) || # the text may have moved to another file
         find_in "$1" < <(grep -rlZF --exclude-dir=build --exclude-dir=.git --exclude=faults.txt \
             -e "${was[$1]%%$'\n'*}" .)
     problem=
     ((places == 1)) || problem="its text occurs $places times, expected once"
 }
 
-# find_in NAME: counts in $places where the files of the input have the fault's text.
+# find_in NAME: adds to $places how often the files of the input have the fault's text.
 find_in()
 {
     local candidate after text=${was[$1]}
@@ -288,7 +288,7 @@ try_fault()
 
 # -------- all of them -----------------------------------------------------------------------------------------------
 
-echo "mutants.sh: ${#chosen[@]} faults; builds a copy of $tree"
+echo "mutants.sh: ${#chosen[@]} faults; building a copy of $tree"
 make_copy
 configure || { show_log && echo "mutants.sh: the copy cannot be configured" && exit 1; }
 build_all || { show_log && echo "mutants.sh: the copy does not build without a fault" && exit 1; }

@@ -1,26 +1,28 @@
-# psring_test(name label COMMAND ... [PSRING target] [TIMEOUT seconds] [WAITS] [SANITIZE sanitizers] [SATELLITES names]):
-# what add_test does, with what every test needs. A command NAME.sh is the script of that name, in whatever folder of tests/ it lies. PSRING and
-# MAKE_DATASET in the environment name the programs that scripts test: psring (or the target PSRING) and make_dataset. The
-# folder is a label of the test, too: `ctest -L '^ring$'` runs the tests of ring/.
+# psring_test(name label COMMAND ... [PSRING target] [TIMEOUT seconds] [WAITS] [SANITIZE sanitizers] [SATELLITES
+# names]): calls add_test and sets label, time-out, environment and places. A command NAME.sh is the script of that
+# name in any folder of tests/. PSRING and MAKE_DATASET in the environment name the programs that scripts test: psring
+# (or the target PSRING) and make_dataset. The folder is a label of the test, too: `ctest -L '^ring$'` runs the tests
+# of ring/.
 #
-# The label is what the test needs:
-#   quick    a few seconds: one process whose ranks are threads (spawn.h), or a few over loopback. mutants.sh seeks faults
-#            with these.
-#   network  several processes over loopback, or a virtual cluster.
-#   slow     longer than some ten seconds on a calm machine, whatever it takes
-# The presets give ten places (ctest -j 10), as many as two cores have work for. A quick test takes two of them, another
-# one three, because its processes also wait. WAITS: it mostly waits, so it takes one. The longest begin first: psring_seconds
-# has what the longest take alone on two cores. A test that is not in it counts as long as its label says.
+# The label names the needs of the test. mutants.sh uses the quick ones.
 #
-# SANITIZE names the sanitizers (address, thread) under which the test runs again: it owns memory that no other such
-# test owns, or its threads share memory. Scripts that only drive launchers and shell code have none. In a build with
-# the sanitizer the test has the label `sanitized`. The target `sanitized` builds the programs that its command names.
+#    quick    a few seconds: one process with threads as ranks (spawn.h), or a few processes over loopback.
+#    network  several processes over loopback, or a virtual cluster.
+#    slow     longer than about ten seconds on an idle machine, with any of these needs.
 #
-# A test needs the satellite of its folder, such as tests/report, and those that SATELLITES names. In a build without one of
-# them (-DPSRING_REPORT=OFF) the test does not exist.
+# The presets give ten places (ctest -j 10), which keep two cores busy. A quick test takes two places, another test
+# three, because its processes also wait. A test with WAITS mostly waits and takes one. The longest tests start first.
+# psring_seconds has their times, alone on two cores, and a default time for each label.
 #
-# The time-out only guards against hanging: a busy machine must not reach it. A test that lacks what it
-# needs ends with 77 and says why: tests/may_skip.txt names those that may.
+# SANITIZE names the sanitizers (address, thread) under which the test runs again. The test owns memory that no other
+# one owns, or its threads share memory. Scripts that only drive launchers and shell code need none. In a build with the
+# sanitizer the test has the label `sanitized`. The target `sanitized` builds the programs in its command.
+#
+# A test needs the satellite of its folder, such as tests/report, and those that SATELLITES names. In a build without
+# one of them (-DPSRING_REPORT=OFF) the test does not exist.
+#
+# The time-out only guards against hanging: a busy machine must not reach it. A test that lacks something prints what,
+# and ends with 77. tests/may_skip.txt names the tests that may do so.
 set(psring_seconds
     machines 150 cuda_gpu_check 130 failures 80 stalls 65 fault_trials 60 strangers 50 test_vcluster 45 bench 40 cuda_sweep 35 slurm 35
     test_run_scaling 35 install 35 train 30 elastic 30 run_consistency 25 wire_bytes 25 bottleneck 25 cuda_nccl_faults 20
@@ -43,7 +45,7 @@ function(psring_test_file variable name)
   set(${variable} ${found} PARENT_SCOPE)
 endfunction()
 
-# psring_satellites_missing(variable names...): those of the names that are a satellite which this build is without.
+# psring_satellites_missing(variable names...): the satellites among the names that this build does not have.
 function(psring_satellites_missing variable)
   set(missing "")
   foreach(name IN LISTS ARGN)
@@ -60,12 +62,12 @@ endfunction()
 function(psring_test name label)
   cmake_parse_arguments(PARSE_ARGV 2 test "WAITS" "TIMEOUT;PSRING" "COMMAND;SANITIZE;SATELLITES")
   if(NOT DEFINED psring_timeout_${label})
-    message(FATAL_ERROR "psring_test(${name}): the label '${label}' is none of quick, network, slow.")
+    message(FATAL_ERROR "psring_test(${name}): found label '${label}', expected quick, network or slow.")
   endif()
   if(NOT test_TIMEOUT)
     set(test_TIMEOUT ${psring_timeout_${label}})
   endif()
-  set(environment LC_ALL=C) # scripts look for words of other programs, and awk for points in numbers
+  set(environment LC_ALL=C) # for other programs' messages, and for decimal points in awk
   set(programs ${test_COMMAND})
   set(folder "")
   if(NOT test_PSRING)
@@ -106,10 +108,10 @@ function(psring_test name label)
     endif()
   endforeach()
   if(NOT label STREQUAL "quick")
-    list(APPEND environment ASAN_OPTIONS=detect_leaks=0) # Open MPI keeps what it allocates
+    list(APPEND environment ASAN_OPTIONS=detect_leaks=0) # Open MPI does not free its memory
   endif()
   if(name MATCHES "^cuda_")
-    list(APPEND environment OPENBLAS_NUM_THREADS=1) # cuBLAS's stand-in would have threads that spin while they wait
+    list(APPEND environment OPENBLAS_NUM_THREADS=1) # threads of cuBLAS's stand-in would spin while they wait
   endif()
   set(processors 3)
   if(test_WAITS)
@@ -129,7 +131,7 @@ function(psring_test name label)
   set_property(GLOBAL APPEND PROPERTY PSRING_TESTS_WITH_LABEL ${name})
 endfunction()
 
-# psring_programs_of(variable words...): the targets that the words of a command name.
+# psring_programs_of(variable words...): the targets among the words of a command.
 function(psring_programs_of variable)
   set(programs "")
   foreach(word IN LISTS ARGN)
@@ -143,7 +145,7 @@ function(psring_programs_of variable)
   set(${variable} ${programs} PARENT_SCOPE)
 endfunction()
 
-# psring_test_program(name libraries...): of name.c in a folder of tests/.
+# psring_test_program(name libraries...): a program from name.c in any folder of tests/.
 function(psring_test_program name)
   psring_test_file(source ${name}.c)
   add_executable(${name} ${source})
@@ -154,7 +156,8 @@ function(psring_test_program name)
   endif()
 endfunction()
 
-# psring_link_without(target pattern libraries...): links the libraries and what they link, but for what matches the pattern.
+# psring_link_without(target pattern libraries...): links the libraries and their dependencies, except those that
+# match the pattern.
 function(psring_link_without target pattern)
   set(seen "")
   set(libraries ${ARGN})
@@ -186,13 +189,14 @@ function(psring_link_without target pattern)
   target_link_libraries(${target} PRIVATE -Wl,--start-group ${archives} -Wl,--end-group ${others})
 endfunction()
 
-# A test that this build cannot have: reported as skipped, with the reason, instead of not at all.
+# psring_absent_test(name reason): makes a test that this build cannot have. ctest reports it as skipped, with the
+# reason.
 function(psring_absent_test name reason)
   psring_test(${name} quick COMMAND sh -c "echo \"$0\"; exit 77" "${name}: skipped: ${reason}")
 endfunction()
 
-# Every test of this folder and those in it has been made by psring_test(). The target `sanitized` builds what the
-# sanitized ones among them run.
+# Checks that psring_test() made every test of this folder and its subfolders. Makes the target `sanitized`, which
+# builds the programs of sanitized tests.
 function(psring_check_tests)
   get_property(programs GLOBAL PROPERTY PSRING_SANITIZED_PROGRAMS)
   list(REMOVE_DUPLICATES programs)
@@ -200,13 +204,13 @@ function(psring_check_tests)
   get_property(scripts GLOBAL PROPERTY PSRING_TEST_SCRIPTS)
   set(present ${psring_test_files})
   list(FILTER present INCLUDE REGEX "/test_[a-z_]+\\.sh$")
-  if(NOT TARGET psring_emulated) # those of tests/emulation are reported as skipped
+  if(NOT TARGET psring_emulated) # ctest reports those in tests/emulation as skipped
     list(FILTER present EXCLUDE REGEX "/tests/emulation/")
   endif()
   foreach(path IN LISTS present)
     get_filename_component(script ${path} NAME)
     if(NOT script IN_LIST scripts)
-      message(FATAL_ERROR "${path} is no test, so it never runs. Make it one with psring_test() in "
+      message(FATAL_ERROR "${path} is not a test, so it never runs. Add it with psring_test() in "
                           "tests/CMakeLists.txt.")
     endif()
   endforeach()

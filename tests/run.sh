@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# run.sh [--preset NAME] [--programs LIST] [CTEST-ARGUMENT...]: everything the tests need, then the tests.
+# run.sh [--preset NAME] [--programs LIST] [CTEST-ARGUMENT...]: builds psring and runs its tests.
 #
-# Installs what is missing, configures, builds and runs ctest; ends non-zero if anything fails.
-# NAME is one of CMakePresets.json: release (default), debug, asan, tsan. LIST: only these programs
-# are built, for tests that need no other; words with spaces between. In the environment:
-# PSRING_WERROR=ON makes warnings errors, PSRING_CUDA=ON or OFF overrules what is found. Further
+# Installs missing packages, configures, builds and runs ctest. The exit code is not 0 if anything fails. Further
 # arguments go to ctest: tests/run.sh -L quick, tests/run.sh -R ring.
+#
+#    --preset NAME    a preset of CMakePresets.json: release (default), debug, asan or tsan
+#    --programs LIST  build only these programs, separated by spaces, for tests that need no others
+#
+# Environment: PSRING_WERROR=ON makes warnings errors. PSRING_CUDA=ON or OFF overrides the search for CUDA.
 set -euo pipefail
 
 unset CDPATH # cd prints a folder that it finds there
@@ -32,8 +34,8 @@ while (($#)); do
     esac
 done
 
-# Where apt is missing, what is needed may be there all the same: cmake names what is not.
-experiments/setup.sh || echo "run.sh: going on with what is installed" >&2
+# Without apt the packages may still be installed. cmake names the missing ones.
+experiments/setup.sh || echo "run.sh: continues with the installed packages" >&2
 
 cmake --preset "$preset" -DPSRING_WERROR="${PSRING_WERROR:-OFF}" \
     -DPSRING_CUDA="${PSRING_CUDA:-AUTO}" >/dev/null

@@ -1,6 +1,6 @@
-# refusals.awk: reads C files and writes each message by which psring refuses a command line, a file or a machine:
+# refusals.awk: reads C files and writes each error with which psring refuses a command line, a file or a machine:
 # FILE:LINE<TAB>THING<TAB>FOUND<TAB>EXPECTED<TAB>REMEDY<TAB>TEXT. A column is 1 if the text has that part. A text that only
-# passes on another message ("%s: %s") is left out: the other message is a refusal of its own.
+# passes on another message ("%s: %s") is left out, because the other message is judged where it is made.
 
 # The adjacent string literals at the beginning of `rest`, as one text. A name between them is a macro.
 function literals(rest, text) {
@@ -23,7 +23,7 @@ function line_at(before) {
     return gsub(/\n/, "\n", before) + 1
 }
 
-# `generated`: the caller of the message adds the thing and what was found.
+# judge: writes the row of a text. generated: the caller of the message adds the thing and what was found.
 function judge(text, line, generated, thing, found, expected, remedy) {
     if (text == "" || text ~ /^[-%a-z ]*: %s$/ && text !~ /cannot/)
         return

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# refusals.sh [--table]: whether each message by which psring refuses a command line, a file or a machine names the thing,
-# what was found, and what to do or what was expected. Prints those that do not, and fails. --table prints all of them with
-# a column for each part. The judgement is by words, so it sees a part that is missing, not one that is bad.
+# refusals.sh [--table]: checks the errors with which psring refuses a command line, a file or a machine. Each error
+# names the thing, what was found, and what was expected or what to do. The script prints the errors that lack a part,
+# and fails. --table prints all errors with a column for each part. The script looks for words, so it finds missing
+# parts, not bad ones.
 set -euo pipefail
 export LC_ALL=C
 
@@ -9,7 +10,7 @@ unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
 
-# The check sees a message of two parts, a message without a remedy, and a text made of macros.
+# Self-test: a message of two parts, a message without a remedy, and a text made of macros.
 proof=$(awk -f "$here/refusals.awk" <(cat <<'END'
 #define ADVICE "; use another one"
 return FAIL(STATUS_USAGE, "--rank %d: expected at least 0; give "

@@ -1,25 +1,26 @@
 #!/usr/bin/env bash
-# rooms.sh [--figures] [ROOT]: the shape of the tree outside tests/. Prints a line for each violation and fails.
+# rooms.sh [--figures] [ROOT]: checks the shape of the tree outside tests/. Prints a line for each violation and fails.
 #
 #   experiments -> ps | ring -> models -> common/comm -> common/{net,device,data,checkpoint} -> common/base
 #
-# - A file includes only from its own row or from a row to the right, by a path from the root. ps and ring do not include
-#   each other, nor models. models names no backend.
+# - A file includes only files of its row or of a row to the right, by a path from the root.
+# - ps and ring do not include each other, nor models. models names no backend.
 # - Satellites are leaves: only experiments/psring.c, which lists the commands, includes a satellite from outside.
-# - common/library (libpsring) stands on ring and common/comm. Nothing includes it. It needs no models and no device.
-# - Only common/net/transport includes the seam between transport.c and its implementations.
-# - A folder has at least four files. A file has at most 800 lines. A header has two users: files that include it, without
-#   its own .c. A struct's name occurs once.
+# - common/library (libpsring) uses ring and common/comm, but not ps, models, common/data and common/checkpoint. No
+#   other folder includes it.
+# - Only common/net/transport and experiments/simulate include the interface between transport.c and its implementations.
+# - A folder has at least four files. A file has at most 800 lines.
+# - At least two files include a header, besides its own .c. A struct's name occurs once.
 #
-# --figures prints the numbers of folders, files and lines instead. Without ROOT the script first proves on made-up files
-# that it sees each kind of violation.
+# --figures prints the numbers of folders, files and lines instead. Without ROOT the script first tests itself on
+# made-up files with each kind of violation.
 set -euo pipefail
 
 unset CDPATH # cd prints a folder that it finds there
 here=$(cd "$(dirname "$0")/../.." && pwd)
-FOLDERS='^(\.ci|\.github|common)$' # that may have fewer than four files
+FOLDERS='^(\.ci|\.github|common)$' # may have fewer than four files
 
-# sources ROOT: every file outside tests/, as a path from ROOT.
+# sources ROOT: prints every file outside tests/, as a path from ROOT.
 sources()
 {
     local root=$1
@@ -83,7 +84,7 @@ check()
         }
         FNR == 801 && FILENAME ~ /\.(c|h|cu|sh|awk|py|gp|html|js|md)$/ { violation(FILENAME ": more than 800 lines: cut the file by subject") }
         !code { next }
-        /^[ \t]*#[ \t]*include[ \t]*<(common|models|ps|ring|experiments)\// { violation(FILENAME ":" FNR ": a file of ours in angle brackets") }
+        /^[ \t]*#[ \t]*include[ \t]*<(common|models|ps|ring|experiments)\// { violation(FILENAME ":" FNR ": found angle brackets, expected quotes") }
         /^[ \t]*#[ \t]*include[ \t]*"/ {
             split($0, quoted, "\"")
             if (quoted[2] !~ /^experiments\/bench\/commit\.h$/ && FILENAME !~ /minimal/)
@@ -142,7 +143,7 @@ figures()
         END { print "lines of code without blanks and comments", lines }')
 }
 
-# expect OUTCOME FILE LINE...: what check says of a tree that holds FILE with that text, and nothing else wrong.
+# expect OUTCOME FILE LINE...: checks a tree whose only fault can be FILE with this text.
 expect()
 {
     local outcome=$1 file=$2 tree answer=ok
@@ -154,7 +155,7 @@ expect()
     (FOLDERS='^(\.|common|.*/user)$' && check "$tree") >/dev/null || answer=violation
     rm -rf "$tree"
     [[ $answer == "$outcome" ]] || {
-        echo "rooms: self-test: $file with '$*' gave $answer, expected $outcome" >&2
+        echo "rooms: self-test: $file with '$*': found $answer, expected $outcome" >&2
         exit 1
     }
 }

@@ -1,5 +1,5 @@
-# words.awk: reads source files and Markdown, and writes each sentence of their texts that a reader is likely to read
-# twice: FOLDER<TAB>FILE:LINE<TAB>WORDS<TAB>FLAGS<TAB>REASONS<TAB>SENTENCE. Sentences without a flag are written with 0.
+# words.awk: reads source files and Markdown, and writes a row for each sentence with the reasons to read it twice:
+# FOLDER<TAB>FILE:LINE<TAB>WORDS<TAB>FLAGS<TAB>REASONS<TAB>SENTENCE. FLAGS is 0 for a plain sentence.
 # Texts are comments, Markdown paragraphs, list items, table cells, and string literals of option tables.
 
 function folder_of(path, parts, n) {
@@ -7,7 +7,7 @@ function folder_of(path, parts, n) {
     return n == 1 ? "." : n == 2 ? parts[1] : parts[1] "/" parts[2]
 }
 
-# One sentence of `text`, which began on line `line`.
+# Writes the row of a sentence whose passage began on line `line`.
 function judge(sentence, line, words, count, why, flags, lower) {
     gsub(/^[ \t]+|[ \t]+$/, "", sentence)
     count = split(sentence, words, /[ \t]+/)
@@ -34,7 +34,7 @@ function judge(sentence, line, words, count, why, flags, lower) {
     printf "%s\t%s:%d\t%d\t%d\t%s\t%s\n", folder, FILENAME, line, count, flags, why, substr(sentence, 1, 200)
 }
 
-# A passage of prose: a paragraph, a cell, or the text of a comment.
+# Splits a passage into sentences: a paragraph, a cell, or the text of a comment.
 function passage(text, line, at, from) {
     gsub(/`[^`]*`/, "X", text)
     while (match(text, /\[[^\]]*\]\([^)]*\)/)) {
@@ -67,7 +67,7 @@ function flush_string() {
     literal = ""
 }
 
-# A line inside a comment, without the star that C files put before it.
+# Adds a line of a comment, without its leading star.
 function comment(text) {
     if (text ~ /^[ \t]*\*?   /) # preformatted
         flush()
@@ -104,7 +104,7 @@ function markdown(line, cells, n, i) {
     }
 }
 
-# C and what looks like it. State between lines: inside (a comment), literal (adjacent strings so far).
+# Reads C and similar languages. State between lines: inside (a comment), literal (adjacent strings so far).
 function code(line, at, rest) {
     rest = line
     while (rest != "" || inside) {

@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
-# words.sh [--list N] [PATH...]: how plainly the texts of the tree are written. Prints flags per 1,000 words of each folder
-# and fails above the limits. A flag is a sentence that a reader is likely to read twice: it begins with an inverted
-# clause, names no actor, contains an idiom, has more than 28 words, or is a chain of clauses (words.awk has the lists).
+# words.sh [--list N] [PATH...]: measures how plain the texts of the tree are. Prints the flags per 1,000 words of each
+# folder, and fails above the limits. A flag is a reason to read a sentence twice (words.awk has the lists):
 #
-#   --list N   print the N worst sentences as well
-#   PATH...    only these files or folders, without the limits
+#    inverted   the sentence begins with an inverted clause
+#    who?       it names no actor
+#    idiom      it contains an idiom
+#    long       it has more than 28 words
+#    chain      it is a chain of clauses
 #
-# The script first proves on made-up texts that it sees each kind of flag.
+#    --list N   print the N worst sentences, too
+#    PATH...    only these files or folders, without the limits
+#
+# The script first tests itself on made-up texts with each kind of flag.
 set -euo pipefail
 export LC_ALL=C
 
@@ -19,7 +24,7 @@ README_MOST=1.5
 README_LINES=120
 MARKDOWN_WORDS=24000
 
-# sentences FILE...: one a line, with its flags.
+# sentences FILE...: prints a row for each sentence, with its flags.
 sentences()
 {
     awk -f "$here/words.awk" "$@"
@@ -29,7 +34,7 @@ prove()
 {
     local folder
     folder=$(mktemp -d)
-    # shellcheck disable=SC2064  # the folder's name of now
+    # shellcheck disable=SC2064  # expand the folder's name now
     trap "rm -rf '$folder'" RETURN
     cat >"$folder/a.c" <<'END'
 /* Of the ranks the first one counts. A rank sends
