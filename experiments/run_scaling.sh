@@ -356,7 +356,7 @@ count_rows()
     wc -l 2>/dev/null <"$out/bench.csv" || echo 1
 }
 
-# index_of START: of the point of the plan that starts so.
+# index_of START: prints the index of the point of the plan that begins with START.
 index_of()
 {
     local index
@@ -365,8 +365,8 @@ index_of()
     done
 }
 
-# index_of_start NUMBER REST: of the point of the plan that left the rows of this start. A start that failed left none,
-# and does not count.
+# index_of_start NUMBER REST: prints the index of the point of the plan that wrote the rows of this start. A failed
+# start wrote none and does not count.
 index_of_start()
 {
     local left=$1 kind index first last
@@ -379,7 +379,7 @@ index_of_start()
     done
 }
 
-# replace_rows "FIRST LAST" FILE NEW: these lines of FILE by the rows of NEW, if they are as many.
+# replace_rows "FIRST LAST" FILE NEW: replaces these lines of FILE by the rows of NEW, if their numbers are equal.
 replace_rows()
 {
     local first last

@@ -10,11 +10,11 @@
 #   vcluster.sh down [--all]                               remove the cluster, with every process in it
 #
 # Each command takes --name NAME (default: main). Clusters of different names are independent.
-# RATE is a number with kbit, mbit or gbit, each way and per host: 200mbit, 1gbit, 2.5gbit; none: no limit.
+# RATE is the rate of each host each way, such as 200mbit, 1gbit or 2.5gbit. Units: kbit, mbit, gbit. none sets no limit.
 # --owner PID removes the cluster when that process has ended, in any way.
-# SHAPE is flat (the default), or one or both of these with + between, as in racks:4x100mbit+host2:50mbit: racks:KxRATE puts
-# each K neighbouring hosts at a switch, with a link of RATE each way to the others; hostH:RATE sets the rate of a host.
-# --hosts 4x2: four hosts with two slots each. run puts two ranks on each.
+# SHAPE is flat (the default), or parts with + between, as in racks:4x100mbit+host2:50mbit. racks:KxRATE puts each K
+# neighbouring hosts at a switch, with a link of RATE each way to the other switches. hostH:RATE sets the rate of a host.
+# --hosts 4x2 makes four hosts with two slots each, and run puts two ranks on each.
 # run puts rank r on host r. With more ranks than hosts it fills each host with K neighbouring ranks (default:
 # its slots). --map-by node puts neighbours on different hosts: with 4x2, ranks 0 and 4 on host0.
 # run ends the ranks if they have not begun after S seconds (default: 60), because a host is cut off, for example.

@@ -2,11 +2,11 @@
 # machines.sh: real machines in run_scaling.sh. Checks them before a measurement, fetches rows, and notices a lost
 # machine.
 #
-# mpirun starts every command on a machine, so each is reached by the same way (ssh, plm_rsh_agent, Slurm).
+# mpirun starts every command on a machine, by ssh, plm_rsh_agent or Slurm.
 
 # names_of LIST: prints the machines of --hosts, separated by commas. LIST is one of:
 #   NAME,NAME...   these names or addresses
-#   @FILE          the first word of each line of a hostfile. Its slots are ignored: ranks per machine are its GPUs, or one
+#   @FILE          the first word of each line of a hostfile. Slots are ignored: a machine has a rank per GPU, or one
 #   slurm          the machines of this Slurm job
 names_of()
 {
@@ -135,7 +135,7 @@ check_machines()
         cat "$out/last.txt" >>"$out/log.txt"
         reason_of "$out/last.txt" >&2
         rm -f "$out/last.txt"
-        die "nothing was measured: each machine answers, but together they fail, as above; if they have several networks, PSRING_BIND_SUBNET=10.0.0.0/24 names the one"
+        die "nothing was measured: each machine answers, but together they fail, as above; if they have several networks, choose one, such as PSRING_BIND_SUBNET=10.0.0.0/24"
     fi
     machines_table=$(grep -E '^(#|  )' "$out/last.txt" || true)
     { sed -n '/^psring: warning:/p' "$out/last.txt" && echo "$machines_table"; } | tee -a "$out/log.txt" >&2

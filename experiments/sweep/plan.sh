@@ -24,7 +24,7 @@ configurations()
         printf '%s\n' ps-dedicated-1 "ps-dedicated-$workers" "ps-colocated-$workers" ring rhd mpi-default | awk '!seen[$0]++'
         return
     fi
-    # 1, 2, W/2, W, each once; in the quick sweep 1 and W, which the answer compares.
+    # 1, 2, W/2 and W servers, each once. The quick sweep has 1 and W, which the answer compares.
     for servers in $(printf '%d\n' 1 2 $((workers / 2)) "$workers" | sort -nu); do
         ((servers >= 1 && servers <= workers)) || continue
         [[ ${mode:-} != quick || ${real_hosts:-} ]] || ((servers == 1 || servers == workers)) || continue
@@ -38,10 +38,10 @@ configurations()
     done
 }
 
-# second_starts: a second start of all that the answer compares, for the points of `plan`, a line each. Starts of one
-# configuration differ more than its iterations (psring report --help), so a verdict needs two. They come at the end of
-# the plan: minutes lie between two starts, in which all other configurations are measured. By size the answer compares
-# one server and the ring; everything else at the size of the tables.
+# second_starts: prints a second start for each point of `plan` that the answer compares. Starts of one configuration
+# differ more than its iterations (psring report --help), so a verdict needs two. Second starts come at the end of the
+# plan, minutes after the first ones, when all other configurations have been measured. The answer compares one server
+# and the ring at all sizes, and everything else at the size of the tables.
 second_starts()
 {
     local line kind configuration workers list
@@ -89,8 +89,8 @@ second_starts()
         }'
 }
 
-# variants WORKERS: further transports and compression, once there is a plain measurement to compare with. The
-# quick sweep has time for {ps, ring} x {zmq, mpi, tcp} only.
+# variants WORKERS: prints further transports and compression, which follow the plain measurements that they are
+# compared with. The quick sweep has time for {ps, ring} x {zmq, mpi, tcp} only.
 variants()
 {
     printf '%s\n' ps-dedicated-1+mpi ring+mpi ps-dedicated-1+tcp ring+zmq
@@ -292,8 +292,8 @@ published_points()
     done < <(xargs -n 2 <<<"$PUBLISHED_BYTES")
 }
 
-# The sweep as lines, but for second_starts: bench|paced|train|slots|published|gpu|gpu-shared|gpu-train CONFIGURATION
-# WORKERS SIZES (or MODEL).
+# Prints the sweep without second_starts, as lines KIND CONFIGURATION WORKERS SIZES (or MODEL). KIND is bench, paced,
+# recorded, train, slots, published, too-long, gpu, gpu-shared or gpu-train.
 list_points()
 {
     local workers configuration list
