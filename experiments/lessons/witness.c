@@ -86,17 +86,15 @@ static struct court {
     int verdicts; /* the pipe that the judge reads */
     int workers;
     pthread_mutex_t lock; /* of all that follows */
+    bool begun;           /* the first all-reduce */
     size_t count;         /* elements of the vector, now */
     struct judged judged[WORKERS_MOST];
     struct route routes[WORKERS_MOST][WORKERS_MOST]; /* [from][to] */
-    const struct transport_slot **slots;             /* that were opened */
-    size_t slot_count, slot_room;
 } court;
 
 static _Thread_local struct judged *own; /* NULL: not a worker */
 
-/* -------- for judge.c, which declares them, too ------------------------------------------------
- */
+/* -------- for judge.c, which declares them, too ----------------------------------------------- */
 
 void witness_open(int workers, int verdicts);
 _Noreturn void conclude(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -160,8 +158,7 @@ const char *workers_list(unsigned mask, char text[128])
     return text;
 }
 
-/* Sends the verdict, "With W workers and N elements, ...", and ends the process. The first counts.
- */
+/* Sends the verdict, "With W workers and N elements, ...", and ends the process. */
 _Noreturn void conclude(const char *format, ...)
 {
     static atomic_flag first = ATOMIC_FLAG_INIT;
@@ -170,8 +167,10 @@ _Noreturn void conclude(const char *format, ...)
     while (atomic_flag_test_and_set(&first))
         pause();
     struct line line = line_in(text, sizeof text - 1);
-    line_add(&line, "wrong With %d workers and %s element%s, ", court.workers, COMMAS(court.count),
-             court.count == 1 ? "" : "s");
+    line_add(&line, "wrong With %d workers", court.workers);
+    if (court.begun)
+        line_add(&line, " and %s element%s", COMMAS(court.count), court.count == 1 ? "" : "s");
+    line_add(&line, ", ");
     size_t used = strlen(text);
     va_start(arguments, format);
     vsnprintf(text + used, sizeof text - 1 - used, format, arguments);
@@ -679,6 +678,7 @@ void witness_worker(int index)
 void witness_begin(float *data, size_t count)
 {
     pthread_mutex_lock(&court.lock);
+    court.begun = true;
     court.count = count;
     own->data = (const char *)data;
     own->depth = 0;
@@ -773,7 +773,7 @@ void witness_crash(int number, const char *address)
     if (!own)
         conclude("the solution crashed: %s", strsignal(number));
     ptrdiff_t at = address - own->data;
-    if (number == SIGSEGV && at >= -NEAR_BYTES &&
+    if (number == SIGSEGV && own->data && at >= -NEAR_BYTES &&
         at < (ptrdiff_t)(court.count * sizeof(float)) + NEAR_BYTES)
         conclude("worker %d read or wrote element %td of a vector that begins with element 0 and "
                  "ends with element %zd",
