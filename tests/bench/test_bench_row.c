@@ -113,8 +113,8 @@ Test(bench_row, workers_share_their_hosts_links)
     expect_close(bench_row_efficiency(&row), 1.75 / 1.5);
 }
 
-/* Processor seconds for 1e9 bytes of float32 messages over all iterations, also with fp16 on the
- * wire. */
+/* Processor seconds for 1e9 bytes of messages, over all iterations. The bytes are those of float32,
+ * even with fp16 on the wire. */
 Test(bench_row, processor_seconds_per_gb)
 {
     struct bench_row row = example();
@@ -143,8 +143,8 @@ Test(bench_row, compressed)
     cr_expect_null(strstr(printed(bench_table_head, row), "on the wire"));
 }
 
-/* Hidden share of the second that the all-reduce takes alone. Noise can give a share outside 0 to
- * 1. */
+/* The hidden share of the second that the all-reduce takes alone. Noise can give less than 0 or
+ * more than 1. */
 Test(bench_row, hidden)
 {
     struct bench_row row = example();

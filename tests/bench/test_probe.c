@@ -68,8 +68,7 @@ Test(probe, no_rate_from_too_little)
     cr_expect(probe_meter_rate(&meter) > 0);
 }
 
-/* After a pause the waiting data arrives at once: no part has the right rate, the whole may have.
- */
+/* After a pause the waiting data arrives at once: only the whole can have the right rate. */
 Test(probe, spread_tells_a_pause)
 {
     int64_t part_ns = (PROBE_END_NS - PROBE_SKIP_NS) / PROBE_PARTS;

@@ -14,7 +14,7 @@ function judge(sentence, line, words, count, why, flags, lower) {
     if (count < 4)
         return
     lower = " " tolower(sentence) " "
-    gsub(/[^a-z' ]/, " ", lower)
+    gsub(/[^a-z' -]/, " ", lower) # "stand-in" is one word
     gsub(/ +/, " ", lower)
     if (sentence ~ /^(Of|Where|Who|What|Which|Whoever|So|Nor|Left|Such|Beside)[ ,]/ && sentence !~ /\?$/) {
         why = why " inverted"; flags++

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_homework.sh JUDGE [--short]: the judge of the homework gives each solution of homework/ the right verdict, within
-# 60 s, and leaves no process. A solution is the skeleton, in which a file of homework/ replaces the student's lines. The
-# first line of a wrong one has the sentence that it must get. --short: every third solution.
+# test_homework.sh JUDGE [--short]: the judge gives each solution in homework/ the right verdict within 60 s, and
+# leaves no process. A solution is the skeleton with a file of homework/ in place of the student's lines. The first
+# line of a wrong solution contains the expected verdict. --short: every third solution.
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
@@ -10,7 +10,7 @@ judge=$(realpath "$1")
 homework=$root/experiments/lessons/homework.sh
 export TMPDIR=$folder # for solution.so, which left() looks for
 
-# build BODY FILE: the skeleton with these lines.
+# build BODY FILE: writes the skeleton with BODY in place of the student's lines.
 build()
 {
     awk -v body="$1" -v common="$here/homework/common.inc" '
@@ -22,19 +22,19 @@ build()
     sed -i 's/#include <stdlib.h>/&\n#include <string.h>/' "$2"
 }
 
-# verdict FILE OPTION...: what the judge prints, in $folder/said, and its exit code.
+# verdict FILE OPTION...: runs the judge and returns its exit code. Its output is in $folder/said.
 verdict()
 {
     "$homework" check --judge "$judge" "$@" >"$folder/said" 2>&1
 }
 
-# is_wrong SENTENCE: the last verdict has the sentence.
+# is_wrong SENTENCE: the last verdict contains this sentence.
 is_wrong()
 {
     [[ $status == 1 ]] && head -n 1 "$folder/said" | grep -q "^Wrong: .*$1"
 }
 
-# The judge, and processes that it has started.
+# Prints the judge and the processes that it has started.
 left()
 {
     pgrep -f "^$judge check $folder" || true
@@ -61,7 +61,7 @@ for body in "$here"/homework/{right,wrong}_*.inc; do
     fi
 done
 
-# --- the skeleton, files that are no solution ------------------------------------------------------------------
+# --- the skeleton, and files without a solution ----------------------------------------------------------------
 
 "$homework" new "$folder/mine.c" >"$folder/said" || fail "new: $(cat "$folder/said")"
 status=0
@@ -69,7 +69,7 @@ verdict "$folder/mine.c" || status=$?
 is_wrong 'no worker sent anything, and all vectors are unchanged' ||
     fail "the skeleton: exit $status: $(cat "$folder/said")"
 grep -qxF "$(head -n 1 "$folder/said")" "$root/experiments/lessons/7_your_own.md" ||
-    fail "7_your_own.md has another verdict on the skeleton than: $(cat "$folder/said")"
+    fail "7_your_own.md does not contain the verdict on the skeleton: $(cat "$folder/said")"
 sed -i 's/backend_homework/backend_mine/' "$folder/mine.c"
 status=0
 verdict "$folder/mine.c" || status=$?
@@ -83,7 +83,7 @@ for arguments in "" "check" "check $folder/none.c" "new $folder/mine.c" "mark $f
     "$homework" $arguments >/dev/null 2>"$folder/said" || status=$?
     [[ $status == 2 && $(wc -l <"$folder/said") == 1 ]] || fail "bad usage '$arguments': exit $status: $(cat "$folder/said")"
 done
-cmp -s "$folder/mine.c" "$folder/kept.c" || fail "new has replaced a file"
+cmp -s "$folder/mine.c" "$folder/kept.c" || fail "new replaced an existing file"
 
 # --- no process remains ----------------------------------------------------------------------------------------
 
@@ -92,10 +92,10 @@ printf '%s\n' '#include <unistd.h>' >"$folder/forks.c"
 printf '%s\n' 'if (me == 0 && fork() == 0) {' '    setsid();' '    execlp("sleep", "sleep", "98765.4", (char *)0);' '}' >"$folder/forks.inc"
 build "$folder/forks.inc" "$folder/body.c"
 cat "$folder/body.c" >>"$folder/forks.c"
-verdict "$folder/forks.c" && fail "a solution that averages nothing is right: $(cat "$folder/said")"
-! pgrep -f '^sleep 98765.4' >/dev/null || fail "a process that a solution started remains"
+verdict "$folder/forks.c" && fail "a solution that does not average got Right: $(cat "$folder/said")"
+! pgrep -f '^sleep 98765.4' >/dev/null || fail "a process of the solution still runs"
 
-# Interrupted in an endless loop.
+# A signal during an endless loop.
 for signal in INT TERM; do
     build "$here/homework/wrong_endless_loop.inc" "$folder/endless.c"
     "$homework" check --judge "$judge" "$folder/endless.c" >/dev/null 2>&1 &
@@ -104,7 +104,7 @@ for signal in INT TERM; do
     kill -"$signal" $pid
     status=0
     wait $pid || status=$?
-    ((status > 128)) || fail "after SIG$signal it exits with $status"
+    ((status > 128)) || fail "SIG$signal: exit code $status, expected more than 128"
     [[ ! $(left) ]] || fail "after SIG$signal processes remain: $(left)"
 done
 echo "test_homework: all verdicts are right"
