@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # compare_transports.sh [OPTION...]: compares each transport with MPI_Allreduce and with the machine's limits.
 #
-# In one virtual cluster, by default without a limit on its links, the script alternates between psring's all-reduces
-# over each transport, one server over each transport, and each algorithm of MPI_Allreduce. For each number of workers
-# and each size it prints the median of all rounds in us. The column "tcp / mpi" is the faster of ring and rhd over tcp,
-# divided by the fastest algorithm of MPI_Allreduce: by the medians, and by the fastest rounds. The head has the
+# The script runs in one virtual cluster, by default without a limit on its links. It alternates between psring's
+# all-reduces over each transport, one server over each transport, and each algorithm of MPI_Allreduce. For each number
+# of workers and each size it prints the median of all rounds in us. The column "tcp / mpi" divides the faster of ring
+# and rhd over tcp by the fastest algorithm of MPI_Allreduce, "fastest" does so for the fastest rounds. The head has the
 # machine's limits from the same run: the round trip of 4 bytes on a plain socket, and the rate of two opposite TCP
 # streams. If links have no limit, processors are the limit, so use an idle machine. Needs network namespaces.
 #

@@ -22,10 +22,10 @@
 #   --limit SECONDS     time limit of a measurement; a longer one is ended and counts as failed (default: several
 #                       times the time of its bytes)
 #
-# DIR gets bench.csv, train.csv, summary.txt, report.html, provenance.json and log.txt; model.json, predict.csv and
-# predict.txt (the fitted model of cost and its predictions, if there are enough rows); trace-ring.json and
-# trace-ps.json (three steps of training, for the report's replay); and each figure as .svg, .png and .pdf. The exit
-# status is 0 if every measurement that memory and time allow was made and was right.
+# DIR gets bench.csv, train.csv, summary.txt, report.html, provenance.json and log.txt, and each figure as .svg, .png
+# and .pdf. If there are enough rows, model.json, predict.csv and predict.txt have the fitted model of cost and its
+# predictions. For the report's replay, trace-ring.json and trace-ps.json have three steps of training. The exit status
+# is 0 if every measurement that memory and time allow was made and was right.
 set -euo pipefail
 export LC_ALL=C # decimal points and English messages in every locale
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # setup.sh [--simulate] [--ci]: installs the Debian packages that psring needs to build, run and plot.
 #
-# Asks dpkg for missing packages, so it ends at once if there are none. --simulate adds SimGrid, for
-# simulate.sh. --ci adds SimGrid, the packages of the checks of sources and of libpsring, and for tests
-# openssh-server (Debian starts sshd), slurm-wlm (Debian starts munge), and chromium to open a report.
+# Asks dpkg for missing packages, so it ends at once if there are none. Option --simulate adds SimGrid, for
+# simulate.sh. Option --ci adds SimGrid, and the packages of all tests and checks: among them openssh-server
+# (Debian starts sshd), slurm-wlm (Debian starts munge), and chromium to open a report.
 # Without apt it prints what to install and exits with 1.
 # CUDA and NCCL are optional and not installed here. cmake uses them if it finds a toolkit with nvcc.
 set -euo pipefail

@@ -2,10 +2,11 @@
 # simulate.sh [OPTION...]: simulates one all-reduce with many workers. psring's code of ring, rhd and parameter server
 # runs unchanged in SimGrid instead of on a network.
 #
-# There are four kinds of platform: all hosts at one switch (2 to 1,024 workers; 1 to W servers); racks with links to
-# each other that carry less than their hosts together; half of the hosts with slower links; one host with a slow link.
-# The script checks results without contention against the closed forms of the model of cost (0.5%). With --against it
-# checks results against measured rows (5%). A difference is WRONG, with exit status 1.
+# The first kind of platform has all hosts at one switch (2 to 1,024 workers, 1 to W servers). The second has racks,
+# with links to each other that carry less than their hosts together. In the third, half of the hosts have slower links.
+# In the fourth, one host has a slow link. The script checks results without contention against the closed forms of the
+# model of cost (0.5%). With --against it checks results against measured rows (5%). A difference is WRONG, with exit
+# status 1.
 #
 #   --quick             at most 16 workers; takes seconds
 #   --out DIR           folder of the results (default: results-simulate)

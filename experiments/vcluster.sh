@@ -10,19 +10,21 @@
 #   vcluster.sh down [--all]                               remove the cluster, with every process in it
 #
 # Each command takes --name NAME (default: main). Clusters of different names are independent.
-# RATE is the rate of each host each way, such as 200mbit, 1gbit or 2.5gbit. Units: kbit, mbit, gbit. none sets no limit.
-# --owner PID removes the cluster when that process has ended, in any way.
-# SHAPE is flat (the default), or parts with + between, as in racks:4x100mbit+host2:50mbit. racks:KxRATE puts each K
-# neighbouring hosts at a switch, with a link of RATE each way to the other switches. hostH:RATE sets the rate of a host.
-# --hosts 4x2 makes four hosts with two slots each, and run puts two ranks on each.
-# run puts rank r on host r. With more ranks than hosts it fills each host with K neighbouring ranks (default:
-# its slots). --map-by node puts neighbours on different hosts: with 4x2, ranks 0 and 4 on host0.
-# run ends the ranks if they have not begun after S seconds (default: 60), because a host is cut off, for example.
+#   RATE           rate of each host each way, such as 200mbit, 1gbit or 2.5gbit; none sets no limit
+#   SHAPE          flat (the default), or parts with + between, as in racks:4x100mbit+host2:50mbit. racks:KxRATE puts
+#                  each K neighbouring hosts at a switch, with a link of RATE each way to the others. hostH:RATE sets
+#                  the rate of a host
+#   --owner PID    removes the cluster when that process has ended, in any way
+#   --hosts 4x2    makes four hosts with two slots each
 #
-# A host is a network namespace with one interface, eth0. The switch is one more namespace with a
-# bridge, and one more bridge for each rack. A token bucket at both ends of each cable limits both directions, as a switch
-# port does. Nothing is added to the machine's own network: no link, no address, no firewall rule.
-# An ordinary user's cluster is inside a user namespace. Some systems forbid that; root is then needed.
+# The command run puts rank r on host r. With more ranks than hosts it fills each host with K neighbouring ranks
+# (default: its slots). With --map-by node neighbours are on different hosts: with 4x2, ranks 0 and 4 on host0. The
+# command ends ranks that have not begun after S seconds (default: 60), because a host is cut off, for example.
+#
+# A host is a network namespace with one interface, eth0. The switch is one more namespace with a bridge, and a bridge
+# for each rack. A token bucket at both ends of each cable limits both directions, as a switch port does. Nothing is
+# added to the machine's own network: no link, no address, no firewall rule. An ordinary user's cluster is inside a
+# user namespace. Some systems forbid that; root is then needed.
 set -euo pipefail
 export LC_ALL=C # decimal points and English messages in every locale
 

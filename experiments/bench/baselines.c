@@ -92,9 +92,10 @@ enum status limits_memory(size_t count, double *add_bytes_per_s, double *reduce_
 /* -------- 4 bytes there and back -------------------------------------------------------------- */
 
 /*
- * The round trip of 4 bytes between rank 0 and rank 1, through ZeroMQ and on a plain TCP socket:
- * the median of LIMITS_TRIPS trips, or of as many as fit into LIMITS_TRIPS_NS. On the plain socket
- * both ranks poll without sleeping, so its trip is the time of network and kernel alone.
+ * The round trip of 4 bytes between rank 0 and rank 1, through ZeroMQ and on a plain TCP socket.
+ * The result is the median of LIMITS_TRIPS trips, or of as many as fit into LIMITS_TRIPS_NS. On the
+ * plain socket both ranks poll without sleeping, so its trip is the time of network and kernel
+ * alone.
  */
 
 enum { LIMITS_TRIPS = 2000, LIMITS_TRIPS_LEAST = 20 };

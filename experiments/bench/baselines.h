@@ -1,7 +1,7 @@
 /*
- * The limits of this machine, measured in the same run as the all-reduces that are compared with
- * them: the rate at which a core reads and writes memory, the round trip of a message through
- * ZeroMQ and on a plain socket, and the rate of plain TCP streams.
+ * The limits of this machine, measured in the same run as the all-reduces, which are compared with
+ * them. The limits are the rate at which a core reads and writes memory, the round trip of a
+ * message through ZeroMQ and on a plain socket, and the rate of plain TCP streams.
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_BASELINES_H
 #define PSRING_EXPERIMENTS_BENCH_BASELINES_H

@@ -5,9 +5,9 @@
  *
  * --overlap measures every size a second time, on a comm with a separate thread. Meanwhile the
  * caller waits for as long as the all-reduce took alone, as if it computed. The time that the
- * all-reduce adds is exposed, the remainder is hidden (as in OSU's osu_iallreduce). --via-library
- * measures every size again through common/psring.h. --model-gradients exchanges a model's
- * gradients instead, as train does (model_gradients.h).
+ * all-reduce adds is exposed, the remainder is hidden (as in OSU's osu_iallreduce). With
+ * --via-library every size is measured again through common/psring.h. With --model-gradients ranks
+ * exchange a model's gradients instead, as train does (model_gradients.h).
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_BENCH_H
 #define PSRING_EXPERIMENTS_BENCH_BENCH_H
@@ -54,8 +54,8 @@ struct compute_pass {
     double bytes; /* the least that has to move: every tensor read or written once */
 };
 
-/* A layer as computed (relu and pooling are fused into the layer before), or one of the two lines
- * after the layers: the loss (one operation computes value and gradient) and the optimizer. */
+/* A layer as computed; relu and pooling are fused into the layer before. Two lines follow the
+ * layers: the loss (one operation computes value and gradient) and the optimizer. */
 struct compute_line {
     const char *name;
     struct compute_pass forward, backward;

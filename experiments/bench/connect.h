@@ -15,7 +15,7 @@
  * because they have no common clock.
  *
  * In programs, ranks rarely come to an operation at the same time. With a skew of S, rank r starts
- * operation i late by a random part of S, uniform from 0 to S, that depends on r and i alone. An
+ * operation i late by a random time, uniform from 0 to S. It depends on r and i alone. An
  * operation then lasts from the last start to the end of the slowest worker. Workers without a
  * common clock count from the moment at which each of them leaves the barrier. Source: Faraj,
  * Patarasuk, Yuan 2008, "A study of process arrival patterns for MPI collective operations". They

@@ -11,8 +11,8 @@
 #include "experiments/config/config.h"
 
 /*
- * Rank 0 prints the matrix to stdout. --json FILE also writes it to FILE; with --json - stdout gets
- * the document alone. --data reads and checks the data set. Errors: logged.
+ * Rank 0 prints the matrix to stdout. Option --json FILE also writes it to FILE; with --json -
+ * stdout gets the document alone. Option --data reads and checks the data set. Errors: logged.
  */
 enum status info_run(struct config *config, struct world *world);
 
@@ -27,8 +27,8 @@ cJSON *info_json(const struct config *config);
 
 /*
  * Writes `json`, indented, to `path`; "-" is stdout. The function writes a new file in the same
- * folder and renames it, so that an interrupted run leaves the last complete document. json == NULL
- * means that building it ran out of memory: STATUS_NO_MEMORY. Errors: logged.
+ * folder and renames it, so that an interrupted run leaves the last complete document. A `json` of
+ * NULL means that building it ran out of memory: STATUS_NO_MEMORY. Errors: logged.
  */
 enum status result_write_json(const char *path, const cJSON *json);
 

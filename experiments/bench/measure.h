@@ -44,9 +44,9 @@ struct bench_measurement {
 };
 
 /*
- * The number of operations to time if the first BENCH_ITERS_LEAST took `time_us` each: 20, more if
- * 20 take less than 0.1 s, fewer if they take more than 2 s. The result is 6 to 1000. Fewer values
- * than 6 have no 95% interval.
+ * The number of operations to time if the first BENCH_ITERS_LEAST took `time_us` each. It is 20,
+ * more if 20 take less than 0.1 s, fewer if they take more than 2 s. The result is 6 to 1000. Fewer
+ * values than 6 have no 95% interval.
  */
 int64_t bench_auto_iters(double time_us);
 enum { BENCH_ITERS_LEAST = 6, BENCH_ITERS_MOST = 1000 };
@@ -88,8 +88,8 @@ enum { BENCH_VALUE_BITS_MAX = 10 };
 
 /*
  * The largest number of bits with which sums over these workers are exact. A wrong element is right
- * by chance with a probability of 2^-bits. bits == 0: there are too many workers, which is more
- * than 2^24 for float32, 2,048 for fp16 and 256 for bf16.
+ * by chance with a probability of 2^-bits. The result has bits == 0 if there are too many workers:
+ * more than 2^24 for float32, 2,048 for fp16 and 256 for bf16.
  */
 struct bench_values bench_values(int workers, enum compress compress);
 
@@ -110,7 +110,7 @@ struct bench_report {
     uint64_t wrong;
     int64_t iters; /* 0: a server, which does not know */
     double cpu_busy;
-    double cpu_s;     /* worker: in the timed operations; server: in all, with warm-up */
+    double cpu_s;     /* of a worker in the timed operations, of a server in all, with warm-up */
     double process_s; /* the same, and everything else that the process does meanwhile */
     /* Set by the rank that watches its machine's CPUs: CPU seconds available in its loop (of all
      * CPUs together), and CPU seconds that processes used. */

@@ -67,8 +67,8 @@ enum status probe_link(struct world *world, const char *subnet, int64_t timeout_
 
 /*
  * Collective over the world. Rank 0 prints a line for every host: name, address, interface, cores,
- * lead of its clock over the first host's, commit of its program, and the rate of a stream to the
- * next host while all hosts send. `subnet` and `timeout_ms` as in probe_link.
+ * lead of its clock over the first host's, and commit of its program. The last column is the rate
+ * of a stream to the next host while all hosts send. `subnet` and `timeout_ms` as in probe_link.
  */
 enum status probe_hosts(struct world *world, const char *subnet, int64_t timeout_ms);
 

@@ -198,8 +198,8 @@ void trainings_free(struct trainings *trainings);
 const struct training *trainings_find(const struct trainings *trainings, enum training_kind kind,
                                       const char *who, int workers);
 
-/* Writes "ring", and what else tells a training from others of the same `who` and number of
- * workers: "ring, lenet, zmq". Cut to `size`. */
+/* Writes `who` and the settings that differ from other trainings of the same `who` and number of
+ * workers, as in "ring, lenet, zmq". Cut to `size`. */
 void trainings_name(const struct trainings *trainings, const struct training *training, char *name,
                     size_t size);
 
@@ -212,8 +212,8 @@ enum agreement {
     AGREEMENT_WRONG,    /* the same order of the same sums, but different weights */
 };
 
-/* Compares each real training with each other one. `one` and `two`: the first pair of which the
- * answer is true; NULL: fewer than two trainings. `setting`: the column that differs
+/* Compares each real training with each other one. `one` and `two` become the first pair with the
+ * returned agreement, or NULL with fewer than two trainings. `setting`: the column that differs
  * (AGREEMENT_SETTINGS), else NULL. */
 enum agreement trainings_agree(const struct trainings *trainings, const struct training **one,
                                const struct training **two, const char **setting);

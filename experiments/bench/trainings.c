@@ -53,8 +53,8 @@ static struct training read_training(const struct csv_table *table, size_t row)
     return training;
 }
 
-/* The last row of each training counts, so a training is what these columns, its kind, `who` and
- * the number of workers tell apart. */
+/* The last row of each training counts. Rows belong to one training if these columns, the kind,
+ * `who` and the number of workers are equal. */
 static const char *const names[] = {"model", "compute", "transport", "sync", "compress", "network"};
 enum { NAMES = sizeof names / sizeof *names, TRANSPORT = 2 };
 

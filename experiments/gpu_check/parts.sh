@@ -1,8 +1,7 @@
-# Sourced by gpu_check.sh: its parts, one function each, and shared functions. A part prints to its log. Special lines:
-#   detail ...        text for the table; the last one counts
-#   goal met ...      a speed was reached; also "goal missed ...". A goal never makes a part fail
-# Status: 0 passed, 77 skipped (the detail gives the reason), else failed.
-# Expects $build, $out, $data, $gpu, and $work, an empty folder that is removed after the part.
+# Sourced by gpu_check.sh: its parts, one function each, and shared functions. A part prints to its log. The last line
+# "detail ..." is its text in the table. A line "goal met ..." or "goal missed ..." reports an expected speed, which
+# never makes a part fail. The status is 0 if it passed, 77 if it was skipped (the detail gives the reason), else it
+# failed. Expects $build, $out, $data, $gpu, and $work, an empty folder that is removed after the part.
 # shellcheck shell=bash disable=SC2154
 
 for file in build ranks train speed; do

@@ -3,10 +3,10 @@
 #   psring bench --layers --batch 128 --csv compute.csv       (any device: the counts are equal)
 #   awk -v flops_per_s=67e12 -v bytes_per_s=4.8e12 -v kernels=27 -v gap_us=1 -f roofline.awk compute.csv
 #
-# The least time of a layer's pass is the larger of FLOPs / flops_per_s and bytes / bytes_per_s, marked f or b. gap_us
-# lies between two kernels; common/device/measured.csv has the number of kernels. -v step_us=T compares the measured
-# time of a whole step with the sum. If the file is from a GPU, the measured times of layers are shown; they include a
-# wait of the host for every pass. -v brief=1 prints only the last line.
+# The least time of a layer's pass is the larger of FLOPs / flops_per_s and bytes / bytes_per_s, marked f or b. Each
+# kernel adds a gap of gap_us. Their number is in common/device/measured.csv. The option -v step_us=T compares the
+# measured time of a whole step with the sum. If the file is from a GPU, it prints the measured times of layers. These
+# include a wait of the host for every pass. The option -v brief=1 prints only the last line.
 
 BEGIN {
     FS = ","

@@ -70,8 +70,8 @@ fi
 [ $problems = 0 ] || exit 1
 exec "$program" bench --probe only'
 
-# reason_of FILE: prints why a run of mpirun failed, in at most three lines: the messages of the check, or of the
-# program, or of the launcher, or the first line of mpirun's explanation between dashes.
+# reason_of FILE: prints why a run of mpirun failed, in at most three lines. It takes the messages of the check or the
+# program. Without them it takes those of the launcher, or the first line of mpirun's explanation between dashes.
 reason_of()
 {
     awk '

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
 # plan.sh: the plan of run_scaling.sh.
 
-# A configuration is one word:
+# A configuration is one word.
 #   ring, rhd, nccl, nccl-tree, mpi-ALGORITHM
 #   ps-dedicated-K   K servers on separate hosts
 #   ps-colocated-K   K servers inside workers
@@ -14,9 +14,9 @@ SLOTS=2 # of each host, in the part of the sweep with several workers a host
 SLOT_HOSTS=4
 PUBLISHED_WORKERS=4 # largest number of workers that exchange a published model's gradients
 
-# configurations WORKERS: everything that is measured with this number of workers. In the quick sweep only the most
-# workers have all configurations, and fewer have those of the first table. Real machines may not suffice for the most,
-# so there every number has all.
+# configurations WORKERS: prints the configurations with this number of workers. In the quick sweep only the largest
+# number has all configurations; smaller ones have those of the first table. Real machines may be too few for the
+# largest number, so there every number has all.
 configurations()
 {
     local workers=$1 servers algorithm
@@ -148,8 +148,8 @@ ranks_of()
     esac
 }
 
-# counts_on MACHINES LIST: prints the numbers of workers of the sweep: those of LIST that fit, all machines, all but one
-# (which leaves a machine for a server), and the powers of two below.
+# counts_on MACHINES LIST: prints the numbers of workers of the sweep. These are the numbers of LIST that fit, all
+# machines, all but one (which leaves a machine for a server), and the powers of two below.
 counts_on()
 {
     awk -v machines="$1" -v list="$2" 'BEGIN {
@@ -201,8 +201,8 @@ choose_points()
     mapfile -t -O ${#plan[@]} plan < <(second_starts)
 }
 
-# limit_of KIND WORKERS SIZES: prints the time limit of a measurement in seconds: the start, and several times the time
-# of its bytes on the links if one machine sends all of them.
+# limit_of KIND WORKERS SIZES: prints the time limit of a measurement in seconds. The limit allows for the start, and
+# for several times the time of its bytes if one machine sends all of them.
 limit_of()
 {
     local bits=$link_bits steps=0 step_ms=$PACED_MS
@@ -245,8 +245,8 @@ slot_points()
     done
 }
 
-# published_seconds CONFIGURATION WORKERS BYTES: prints "SECONDS TIMED BEFORE": the time of the exchange on the links
-# (steps, then the averaging alone), the number of timed operations, and of warm-up operations.
+# published_seconds CONFIGURATION WORKERS BYTES: prints "SECONDS TIMED BEFORE". SECONDS is the time of the exchange on
+# the links (steps, then the averaging alone). TIMED and BEFORE are the numbers of timed and of warm-up operations.
 published_seconds()
 {
     awk -v configuration="$1" -v workers="$2" -v bytes="$3" -v bits=$((link_bits > 0 ? link_bits : 1000000000)) 'BEGIN {

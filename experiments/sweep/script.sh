@@ -66,7 +66,7 @@ heed_interrupts()
 # --- a child ----------------------------------------------------------------------------------------
 
 # [log_to=FILE] wait_for_child COMMAND...: runs a command that traps can end as $child. It runs in the background,
-# because bash handles a signal only between foreground commands. log_to redirects the command alone, so that messages
+# because bash handles a signal only between foreground commands. With log_to, only the command is redirected. Messages
 # of a trap still reach the terminal.
 wait_for_child()
 {
