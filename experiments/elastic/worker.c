@@ -103,7 +103,7 @@ static enum status take_part(const struct config *config, struct generation *g)
         place = place_of(config, g, ended == STATUS_STOPPED ? STATUS_OK : ended);
         if (ended == STATUS_OK) {
             member_done(g->member, &place);
-            printf("of this worker %llu images are in the weights\n",
+            printf("the weights contain %llu images of this worker\n",
                    (unsigned long long)g->own_images);
             return STATUS_OK;
         }
