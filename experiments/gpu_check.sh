@@ -58,7 +58,7 @@ unset CDPATH # cd prints a folder that it finds there
 cd "$(dirname "$0")/.." || exit 1
 gpu=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | head -1)
 if [[ ! $gpu || $gpu != *,* ]]; then
-    echo "gpu_check.sh: no GPU on this machine (nvidia-smi names none); run it where there is one" >&2
+    echo "gpu_check.sh: no GPU on this machine (nvidia-smi lists none); run it on a machine with a GPU" >&2
     exit 77
 fi
 
@@ -210,9 +210,9 @@ beside=
 needs=data part peers 40 "a rank is killed, another one stops: the others end by themselves, and say why" peer_gone
 needs=data part speed 60 "images/s by turns with PyTorch" speed
 needs=data part kernels 25 "time by kernel" kernels
-part roofline 20 "each layer beside the least that it can take" roofline
+part roofline 20 "each layer compared with its shortest time" roofline
 
 finished=yes
 write_page
-echo "$SECONDS s; read $results/gpu_check.md; all of it is in gpu_check.tar.gz"
+echo "$SECONDS s; read $results/gpu_check.md; gpu_check.tar.gz has all files"
 exit $failed

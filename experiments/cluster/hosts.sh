@@ -103,7 +103,7 @@ ensure_host()
         for ((tries = 0; tries < 5; tries++)); do
             host_answers "$host" && break
         done
-        ((tries < 5)) || die "host$host does not answer on $(host_address "$host") after it was raised"
+        ((tries < 5)) || die "host$host does not answer on $(host_address "$host") after its creation"
     fi
     local own=${host_rates[host]:-$rate} own_bits=${host_bits[host]:-$rate_bits}
     limit "$ns" eth0 "$own" "$own_bits"

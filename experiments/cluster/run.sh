@@ -174,7 +174,7 @@ run()
     [[ $ranks_per_host =~ ^[1-9][0-9]{0,3}$ ]] ||
         bad_usage "run: --ranks-per-host '$ranks_per_host': expected a number"
     ((ranks <= hosts * ranks_per_host)) ||
-        die "run: $ranks ranks do not fit on $hosts hosts with $ranks_per_host a host; raise more hosts, or --ranks-per-host"
+        die "run: $ranks ranks do not fit on $hosts hosts with $ranks_per_host a host; create more hosts, or increase --ranks-per-host"
 
     local run_directory run_pid
     run_directory=$(mktemp -d "$STATE/$name/run.XXXXXX")

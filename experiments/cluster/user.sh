@@ -27,7 +27,7 @@ hold()
     keeper=$!
     until holder=$(holder_of "$name") && [[ $holder ]]; do
         ((SECONDS < deadline)) && kill -0 $keeper 2>/dev/null && sleep 0.02 && continue
-        die "the namespaces for '$name' did not come up within 30 s; try it again"
+        die "the namespaces for '$name' did not start within 30 s; try again"
     done
     echo "$holder"
 }

@@ -30,7 +30,7 @@ versions()
     } | tee "$out/versions.txt"
     nvidia-smi
     if [[ $toolkit && $driver ]] && ((${toolkit%%.*} > ${driver%%.*})); then
-        echo "detail the driver is for CUDA $driver, the toolkit is $toolkit: nothing built with it would run" && return 1
+        echo "detail the driver is for CUDA $driver, the toolkit is $toolkit: programs built with it cannot run" && return 1
     fi
     echo "detail CUDA ${toolkit:-not known}, driver for ${driver:-not known}, $(cmake --version | head -1)"
 }

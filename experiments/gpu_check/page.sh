@@ -110,7 +110,7 @@ Commit $commit, $time, $seconds of $limit s. GPU, driver, memory: $gpu.
 
 ## What was run
 
-In order of what matters. "No time" and "not run" count as failed. No part on several ranks measures time: they share one GPU.
+The most important parts come first. "No time" and "not run" count as failed. No part with several ranks measures time, because the ranks share one GPU.
 
 | part | what it shows | result | s | of | |
 | --- | --- | --- | ---: | ---: | --- |
@@ -118,17 +118,17 @@ $(awk -F'|' '{ printf "| %s | %s | %s | %s | %s | %s |\n", $1, $5, $2 == "passed
 
 ## Images/s
 
-One process, keras-cnn, batch 128, SGD with momentum, data on the GPU. Each program had its turn, then each again.
-PyTorch: $(sed -n 's/^PyTorch: //p' "$out/pytorch.txt" 2>/dev/null || true). psring: an epoch's rate, without testing; steps are CUDA graphs.
+One process, keras-cnn, batch 128, SGD with momentum, data on the GPU. The programs alternate.
+PyTorch: $(sed -n 's/^PyTorch: //p' "$out/pytorch.txt" 2>/dev/null || true). psring: rate of an epoch without tests; steps are CUDA graphs.
 
 $(rates)
 
 $(sed 's/^met /- met: /; s/^missed /- **missed**: /' "$out/goals.txt")
 
-## Each layer beside the least it can take
+## Each layer compared with its shortest time
 
-The least is the longer of FLOPs at the peak of the data sheet and bytes at the memory's. Layers are measured one by one, with a
-wait of the host for each, so that their sum is more than a step; where cuDNN is, also by psring's own convolutions.
+The shortest time is the longer of two: FLOPs at the data sheet's peak, and bytes at the memory's rate. Layers are measured one by
+one, with a wait of the host for each, so their sum exceeds a step. With cuDNN, psring's own convolutions are measured, too.
 
 $(block roofline.txt roofline)
 
@@ -141,13 +141,13 @@ $(block kernels.txt kernels)
 - 2 ranks: $(result_of nccl-2); $(detail_of nccl-2)
 - 4 ranks: $(result_of nccl-4); $(detail_of nccl-4)
 
-Each rank passes for a host of its own (\`NCCL_HOSTID\`) and talks to the others through sockets.
+For NCCL each rank is a separate host (\`NCCL_HOSTID\`), so ranks communicate through sockets.
 
 ## What one GPU cannot show
 
 - NCCL between GPUs: NVLink, PCIe, GPUDirect and InfiniBand, its bandwidth and latency, the order of its rings.
 - A GPU for each rank: which one a rank takes, peer access, several devices at once.
-- Overlap of computing and averaging, scaling, and all times of several ranks: here they take slices of one GPU's time.
+- Overlap of computation and averaging, scaling, and all times of several ranks: here they share one GPU by time-slicing.
 - An MPI library that is CUDA-aware, unless this one is: gradients went through pinned host memory.
 - Other GPUs than this one, and other versions than these:
 

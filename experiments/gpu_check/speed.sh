@@ -149,7 +149,7 @@ beside_own()
 roofline()
 {
     local fp32 tf32 bandwidth said
-    peaks || { echo "detail the peaks of this GPU are not written down here" && return 77; }
+    peaks || { echo "detail the peaks of this GPU are not known to speed.sh" && return 77; }
     rm -f "$out"/compute{,-own}.csv
     "$build/psring" bench --layers --device cuda --batch 128 --csv "$out/compute.csv" || return 1
     ! has_cudnn || "$build/psring" bench --layers --device cuda --batch 128 --conv own --csv "$out/compute-own.csv" || return 1

@@ -144,7 +144,7 @@ check_machines()
     probed_bits=$(awk '/Mbit\/s to/ { rate = $7 * 1e6; if (!least || rate < least) least = rate }
         END { printf "%.0f", least }' <<<"$machines_table")
     there=$(on_machine "${machines[0]}" mktemp -d -t psring-scaling.XXXXXX 2>>"$out/log.txt" | tail -n 1) || true
-    [[ $there == /*/psring-scaling.* ]] || die "${machines[0]}: no place for rows in its folder for temporary files"
+    [[ $there == /*/psring-scaling.* ]] || die "${machines[0]}: no place for rows, because mktemp -d failed; check its folder for temporary files"
 }
 
 # Warns about properties that distort results but need not stop a sweep.
@@ -170,7 +170,7 @@ fetch_rows()
 {
     # shellcheck disable=SC2016  # the shell on the machine expands it
     on_machine "${machines[0]}" sh -c '[ ! -e "$1" ] || { cat "$1" && rm -f "$1"; }' fetch "$there/$1" \
-        >"$out/part.csv" 2>>"$out/log.txt" || say "${machines[0]}: its rows in $there/$1 could not be fetched"
+        >"$out/part.csv" 2>>"$out/log.txt" || say "${machines[0]}: cannot fetch its rows in $there/$1"
     if [[ -s $out/$1 ]]; then
         tail -n +2 "$out/part.csv" >>"$out/$1"
     elif [[ -s $out/part.csv ]]; then

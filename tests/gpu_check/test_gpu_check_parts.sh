@@ -374,4 +374,4 @@ grep -q 'goal missed cuDNN computes the convolutions: not used: no libcudnn.so.9
     fail "no missed goal without cuDNN:"
 ends no-counters 77 'ERR_NVGPUCTRPERM' kernels
 ends no-step 1 '' kernels
-gpu='NVIDIA Other, 580.0, 1 MiB' ends well 77 'the peaks of this GPU are not written down' roofline
+gpu='NVIDIA Other, 580.0, 1 MiB' ends well 77 'the peaks of this GPU are not known' roofline
