@@ -35,7 +35,7 @@ sed 's/ring\/simple//; s/tree\/simple//' "$folder/out/bench.csv" >"$folder/unkno
 cp "$folder/out/train.csv" "$folder/unknown"
 "$psring" report --text "$folder/unknown" >"$folder/unknown.txt" || fail "a summary without algorithms:"
 grep -qE '^ +2 +65.5 kB +- +-( +[0-9.]+ (us|ms)[*+]?){4} +-$' "$folder/unknown.txt" || fail "not known: $(cat "$folder/unknown.txt")"
-grep -q '^  Not shown: 2 of nccl whose algorithm is not known' "$folder/unknown.txt" || fail "not known: $(cat "$folder/unknown.txt")"
+grep -q '^  Not shown: 2 of nccl with an unknown algorithm' "$folder/unknown.txt" || fail "not known: $(cat "$folder/unknown.txt")"
 # One GPU: two ranks share it, and only sums are measured.
 EMULATED_GPUS=0000:3b:00.0 "$root/experiments/run_scaling.sh" --quick --hosts 1 --sizes 65536 --no-train \
     --psring "$psring" --out "$folder/one" >"$folder/log" 2>&1 || fail "one GPU:"
