@@ -81,8 +81,8 @@ double bench_row_busbw(const struct bench_row *row);
 /*
  * The least time of any all-reduce among the workers alone, over the median time. This equals busbw
  * over the link's rate. If workers share hosts, the links belong to the hosts, and the bound is
- * that of as many workers as hosts. It can exceed 1 if dedicated servers add links, or if a
- * host has several links. NAN if the link's rate is not known, or nothing has to move. With
+ * that of as many workers as hosts. The efficiency can exceed 1 if dedicated servers add links, or
+ * if a host has several links. NAN if the link's rate is not known, or nothing has to move. With
  * compression the least time is that of the compressed bytes: the efficiency describes the use of
  * the link, and algbw the benefit for the float32 vector.
  */
