@@ -208,7 +208,7 @@ part sanitizer 40 "compute-sanitizer over the operations" sanitizer_ends "$besid
 end_groups $beside # nothing may run in parallel with the next parts
 beside=
 needs=data part peers 40 "a rank is killed, another one stops: the others end by themselves, and say why" peer_gone
-needs=data part speed 60 "images/s by turns with PyTorch" speed
+needs=data part speed 60 "images/s, alternating with PyTorch" speed
 needs=data part kernels 25 "time by kernel" kernels
 part roofline 20 "each layer compared with its shortest time" roofline
 

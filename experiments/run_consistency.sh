@@ -48,7 +48,7 @@ parse_arguments()
     command_line="$0 $*"
     out='' workers=4 factor=4 target=98.5 seeds=1,2,3 model=lenet epochs=3 batch=32 lr=0.2 momentum=0 step_ms=40 test_steps=50 steps=0
     limit=1200 quick=0 data='' psring=$root/build/psring
-    # First, so that it is the same before other options and after them.
+    # Read --quick first, so that other options have the same effect before and after it.
     [[ " $* " != *' --quick '* ]] ||
         quick=1 workers=2 target=60 seeds=1 epochs=1 batch=10 step_ms=4 test_steps=10 steps=30 limit=120
     while (($#)); do

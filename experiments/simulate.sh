@@ -52,7 +52,7 @@ parse_arguments()
     out=results-simulate workers=1024 shape_workers=64 bytes=$MODEL_BYTES rate=23812500 latency=6e-5
     racks=4 oversubscribed=4 slow=0.5 against='' cost_model='' link='' build=$root/build-simulate
     local given=''
-    # First, so that it is the same before other options and after them.
+    # Read --quick first, so that other options have the same effect before and after it.
     [[ " $* " != *' --quick '* ]] || workers=16 shape_workers=8
     while (($#)); do
         case $1 in

@@ -171,7 +171,7 @@ list_clusters()
     } | sort -u
 }
 
-# --- raising ----------------------------------------------------------------------------------------
+# --- creating ---------------------------------------------------------------------------------------
 
 # watch_owner PID ID: takes the cluster down when that process has ended. The watcher has a new session and none of our
 # open files. It must outlive every signal, and it must not hold the lock or the pipe of a caller. It takes down the
@@ -290,7 +290,7 @@ down()
     unlock
 }
 
-# --- looking ------------------------------------------------------------------------------------------
+# --- checking -----------------------------------------------------------------------------------------
 
 status()
 {

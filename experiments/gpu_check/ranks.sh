@@ -109,7 +109,7 @@ ended()
     local name=$1 rank=1 process code
     shift
     for process; do
-        in_time $((${since%.*} + PEER_LIMIT_S)) is_gone "$process" || { said+=", $name: rank $rank goes on after $PEER_LIMIT_S s" && return 1; }
+        in_time $((${since%.*} + PEER_LIMIT_S)) is_gone "$process" || { said+=", $name: rank $rank still runs after $PEER_LIMIT_S s" && return 1; }
         code=0
         wait "$process" || code=$?
         ((code != 0)) || { said+=", $name: rank $rank ended well" && return 1; }

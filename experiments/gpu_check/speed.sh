@@ -139,7 +139,7 @@ beside_own()
         { forward[file, $at["layer"]] = $at["forward_ms"]; backward[file, $at["layer"]] = $at["backward_ms"] }
         file == 1 { chosen = $at["convolutions"]; layer[++layers] = $at["layer"] }
         END {
-            printf "us a pass, convolutions: %s, beside own ones\n %-10s %12s %9s %12s %9s\n", chosen, "", "forward", "own", "backward", "own"
+            printf "us a pass, convolutions: %s, compared with own ones\n %-10s %12s %9s %12s %9s\n", chosen, "", "forward", "own", "backward", "own"
             for (i = 1; i <= layers; i++)
                 printf " %-10s %12.1f %9.1f %12.1f %9.1f\n", layer[i], 1e3 * forward[1, layer[i]], 1e3 * forward[2, layer[i]],
                     1e3 * backward[1, layer[i]], 1e3 * backward[2, layer[i]]

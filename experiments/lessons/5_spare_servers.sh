@@ -26,5 +26,5 @@ done
 printf '  %-22s %9s ms %8s of the ring\n' "4, inside the workers" "$(ms_of "${time[6]}")" "$(times "${time[6]}" "${time[1]}")"
 echo "So"
 holds_where_links_limit "${time[2]}" ">" "${time[1]}" "one server is slower than the ring"
-holds_where_links_limit "${time[5]}" "<" "${time[1]}" "four servers on machines of their own are faster than the ring"
+holds_where_links_limit "${time[5]}" "<" "${time[1]}" "four servers on separate machines are faster than the ring"
 holds_where_links_limit "$(times "${time[6]}" "${time[1]}")" ">" 0.95 "four servers inside the workers are not"
