@@ -361,7 +361,7 @@ ends no-column 1 'accuracy  after' accuracy
 ends learns-little 1 'accuracy 0.98 ' accuracy
 ends peers-silent 1 'killed: the others ended within .* s, and said nothing' peer_gone
 ends peers-well 1 'killed: rank 1 ended well' peer_gone
-LIMIT=1 ends peers-go-on 1 'stopped: rank 1 goes on after 1 s' peer_gone
+LIMIT=1 ends peers-go-on 1 'stopped: rank 1 still runs after 1 s' peer_gone
 [[ ! $(pgrep -f "$build/psring") ]] || fail "ranks still run: $(pgrep -af "$build/psring")"
 ends no-torch 0 'FP32: psring 1050 \(convolutions: cudnn 9.1.0\), 750 by its own convolutions; TF32: .* convolutions;' speed
 ends dnn-is-refused 0 'FP32: psring 1050 \(convolutions: own\), 750 by its own' speed
