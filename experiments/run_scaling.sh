@@ -408,7 +408,7 @@ fit_model()
     "$psring" predict --fit "$out/bench.csv" --cost-model "$out/model.json" --csv "$out/predict.csv" "${steps[@]}" \
         >"$out/predict.txt" 2>"$out/last.txt" || {
         rm -f "$out"/{model.json,predict.csv,predict.txt}
-        grep -q 'that a fit needs' "$out/last.txt" || failures=$((failures + 1))
+        grep -q 'rows of a fit' "$out/last.txt" || failures=$((failures + 1))
         say "no model was fitted, so there is no model.json: $(sed 's/^psring: error: //' "$out/last.txt")"
     }
     cat "$out/last.txt" >>"$out/log.txt"
