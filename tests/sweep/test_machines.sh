@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_machines.sh [--short]: run_scaling.sh --hosts, and the commands of README.md, over real ssh. The machines are
+# test_machines.sh [--short]: run_scaling.sh --hosts, and the commands of CLUSTERS.md, over real ssh. The machines are
 # hosts of a virtual cluster, and each runs an sshd. The test makes its keys and settings, and does not read the user's.
 #
 # --short: a sweep over two machines instead of three, and only with ring and ps. Exits 77 (skipped) without
@@ -113,14 +113,14 @@ refused()
     verdict "$result" "$what"
 }
 
-# --- the commands of README.md, with a hostfile ---------------------------------------------------------
+# --- the commands of CLUSTERS.md, with a hostfile ---------------------------------------------------------
 
 printf 'host%d slots=1\n' 0 1 2 3 >"$dir/hosts"
 
-# of_readme BEGINNING: prints the command of README.md with this beginning, on one line.
-of_readme()
+# of_page BEGINNING: prints the command of experiments/CLUSTERS.md with this beginning, on one line.
+of_page()
 {
-    sed -n "/^    $1/,/[^\\\\]\$/p" "$root/README.md" | sed 's/\\$//' | tr -s '\n ' ' '
+    sed -n "/^    $1/,/[^\\\\]\$/p" "$root/experiments/CLUSTERS.md" | sed 's/\\$//' | tr -s '\n ' ' '
 }
 
 # on_four COMMAND: runs the command in psring's folder. Four ranks must time every size, without a wrong sum.
@@ -138,10 +138,10 @@ on_four()
     verdict "$result" "$1"
 }
 
-plain=$(of_readme 'mpirun --hostfile')
+plain=$(of_page 'mpirun --hostfile')
 plain="${plain/10.0.0.0\/24/$subnet} -e 16k -n 5"
 on_four "$plain"
-careful=$(of_readme 'mpirun --quiet')
+careful=$(of_page 'mpirun --quiet')
 on_four "${careful/--hostfile hosts .../${plain/mpirun/}}"
 
 # --- errors before any measurement -------------------------------------------------------------------------
