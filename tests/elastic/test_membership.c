@@ -62,6 +62,22 @@ static void wait_until_known(const struct one *trains, uint64_t step)
         usleep(1000);
 }
 
+/* How often workers have been told who is there. The coordinator tells a worker once it has taken
+ * its JOIN, and the others if the counts have changed. */
+static _Atomic int notes;
+
+static void count_notes(enum log_level level, const char *line)
+{
+    (void)level;
+    notes += strstr(line, "waits: ") != NULL;
+}
+
+static void wait_for_notes(int count)
+{
+    while (notes < count)
+        usleep(1000);
+}
+
 static void end_meeting(struct one *one, enum status expected)
 {
     pthread_join(one->thread, NULL);
@@ -116,11 +132,12 @@ static void assert_rank(const struct one *one, int rank, int count, uint64_t ste
 
 Test(membership, newest_weights_come_first_then_seniority_and_newcomers_last)
 {
+    log_set_sink(count_notes);
     begin(2);
     for (int i = 0; i < 2; i++) {
         open_one(&workers[i], MEMBER_WORKER, 0);
         start_meeting(&workers[i]);
-        usleep(200000); /* in this order */
+        wait_for_notes(1);
     }
     end_meeting(&server, STATUS_OK);
     for (int i = 0; i < 2; i++) {
@@ -166,11 +183,13 @@ Test(membership, newest_weights_come_first_then_seniority_and_newcomers_last)
  * workers the data allow. */
 Test(membership, who_is_one_too_many_at_the_beginning_joins_later)
 {
+    static const int known[] = {1, 3, 4}; /* with the second worker, both wait for the server */
+    log_set_sink(count_notes);
     open_job(2);
     for (int i = 0; i < 3; i++) {
         open_one(&workers[i], MEMBER_WORKER, 0);
         start_meeting(&workers[i]);
-        usleep(200000); /* in this order */
+        wait_for_notes(known[i]);
     }
     open_one(&server, MEMBER_SERVER, 0);
     start_meeting(&server);
