@@ -142,8 +142,8 @@ struct psring_options {
     const char *rendezvous; /* "tcp://HOST:PORT", with an IPv6 address in brackets */
     int rank, size;         /* with rendezvous: this rank and the number of ranks */
     /* "ring"; "rhd" (halving-doubling); "hierarchical", for hosts with equal numbers of ranks that
-     * share memory. "auto": rhd for short vectors of more than two ranks; for longer ones
-     * hierarchical on several hosts with equal numbers of ranks, more than one; else ring */
+     * share memory. "auto": rhd for short vectors of more than two ranks. Longer ones use
+     * hierarchical if several hosts have the same number of ranks, at least two; else ring */
     const char *backend;
     const char *transport; /* "tcp", "zmq", "mpi"; "auto": tcp */
     /* Listen on this interface or in this network: "eth0", "10.0.0.0/24", "fd00::/64". NULL: a rank
@@ -202,7 +202,8 @@ PSRING_API int psring_local_rank(const struct psring *comm);
 PSRING_API int psring_local_size(const struct psring *comm);
 
 /* Collective over the world. The ranks of one color >= 0 form a communicator, in the order of their
- * ranks. Color < 0: none, and *group is NULL. The group shares the world's connections. */
+ * ranks. Color < 0: none, and *group is NULL. The group shares the world's connections. A world
+ * allows 65,535 splits; PSRING_ERROR_UNSUPPORTED beyond. */
 PSRING_API enum psring_status psring_split(struct psring *world, int color, struct psring **group);
 /* Frees a communicator made by psring_split and sets *group to NULL. Waits for operations started
  * on it. Not collective. */

@@ -46,7 +46,7 @@ struct range_about {
     enum range_kind kind;
     uint32_t bucket, chunk;
     int32_t peer, node; /* as the topology numbers them */
-    uint32_t queue;     /* sends in flight to that peer, or receives posted for it */
+    uint32_t queue;     /* SEND: sends in flight to that peer; RECEIVE: receives posted for it */
     uint64_t number, bytes;
 };
 

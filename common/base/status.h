@@ -18,7 +18,7 @@ enum status {
     STATUS_PROTOCOL = -6,    /* a peer sent a valid message that does not belong here */
     STATUS_TRANSPORT = -7,   /* ZeroMQ, MPI, NCCL or a socket reported an error */
     STATUS_UNSUPPORTED = -8, /* this build or machine lacks what was asked for */
-    STATUS_DIVERGED = -9,    /* a loss or a weight is not finite */
+    STATUS_DIVERGED = -9,    /* a loss, a weight or an optimizer value is not finite */
     STATUS_DEVICE = -10,     /* a GPU or its driver failed */
     STATUS_STOPPED = -11,    /* no failure: ended early as requested, with its state saved */
     STATUS_WRONG = -12,      /* a result is incorrect: a bug, or broken hardware */

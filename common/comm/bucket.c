@@ -116,7 +116,8 @@ static double ready_at(const struct costs *costs, size_t at)
     return time;
 }
 
-/* The time at which the next forward pass needs a bucket: the last part of its first layer. */
+/* The time at which the next forward pass first needs an element of the bucket. That element is in
+ * the bucket's first layer, whose last part is needed first. */
 static double needed_at(const struct costs *costs, const struct bucket *bucket)
 {
     double time = costs->backward;

@@ -14,8 +14,7 @@
 #include "common/comm/comm_impl.h"
 #include "common/base/range.h"
 
-/* -------- a layout of buckets ------------------------------------------------------------------
- */
+/* -------- a layout of buckets ----------------------------------------------------------------- */
 
 /* Copies `layout`, whose buckets have at most `counts_max` elements. */
 static enum status plan_init(struct comm_plan *plan, const struct comm_layout *layout,
@@ -331,8 +330,7 @@ enum status comm_barrier(struct comm *comm)
     return world_barrier(comm->place.world, comm->place.options.group);
 }
 
-/* -------- pausing and finishing ----------------------------------------------------------------
- */
+/* -------- pausing and finishing --------------------------------------------------------------- */
 
 static enum status join_server(struct comm *comm)
 {
@@ -522,8 +520,7 @@ const struct comm_progress *comm_progress(const struct comm *comm)
     return comm->backend->progress(comm->self);
 }
 
-/* -------- the backend of a single process: nothing to average with
- * ----------------------------- */
+/* -------- the backend of a single process: nothing to average with ---------------------------- */
 
 static enum status none_open(void **self, const struct backend_env *site)
 {

@@ -21,8 +21,7 @@
 #include "common/net/transport/transport.h"
 #include "common/net/world.h"
 
-/* -------- who averages (comm_place.c) ---------------------------------------------------------
- */
+/* -------- who averages (comm_place.c) --------------------------------------------------------- */
 
 /* The place of this process among the ranks that average. Every backend_env is made from one. */
 struct comm_place {

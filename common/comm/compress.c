@@ -33,8 +33,7 @@ KERNEL_PART float value_of(enum compress compress, uint16_t code)
     return compress == COMPRESS_FP16 ? float_of_fp16(code) : float_of_bf16(code);
 }
 
-/* -------- many: one loop each, compiled twice with `compress` constant
- * -------------------------- */
+/* -------- many: one loop each, compiled twice with `compress` constant ------------------------ */
 
 KERNEL_PART void encode(enum compress compress, unaligned_code *restrict codes,
                         const float *restrict data, size_t count)

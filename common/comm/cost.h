@@ -63,8 +63,8 @@ struct cost_formula {
 struct cost_shape cost_shape_of(const struct cost_formula *formula, const struct topology *topology,
                                 const int *hosts, size_t count, const struct comm_options *options);
 
-/* The number of hosts of the workers. The number of neighbours around the ring (worker w and w+1,
- * the last and the first) on two different hosts. */
+/* The number of hosts of the workers, and the number of pairs of neighbours around the ring (worker
+ * w and w+1, the last and the first) that are on different hosts. */
 int cost_hosts(const struct cost_shape *shape);
 int cost_inter_host_hops(const struct cost_shape *shape);
 

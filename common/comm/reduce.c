@@ -338,7 +338,7 @@ struct sum {
     float scale;
 };
 
-/* Element `at` of the k-th source after `first`. */
+/* Element `at` of source first + k (modulo the number of workers). */
 static const void *source_at(const struct sum *sum, int first, int k, size_t at)
 {
     const char *source = sum->sources[(first + k) % sum->workers];

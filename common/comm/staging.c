@@ -29,7 +29,7 @@ static enum status open_bucket(struct staging *staging, struct staged *bucket, s
     void *memory = NULL;
     bucket->bytes = count * sizeof *bucket->host;
     if (!staging->in_place)
-        TRY(device_host_alloc(staging->device, "gradients on their way", bucket->bytes, &memory));
+        TRY(device_host_alloc(staging->device, "the copies of gradients", bucket->bytes, &memory));
     bucket->host = memory;
     TRY(device_event_new(staging->device, &bucket->down));
 out:

@@ -3,8 +3,8 @@
  * computes the same result without a message. The pure functions come first, then a sampler, which
  * goes through the batches of an epoch.
  *
- * Training: an epoch is one permutation of all samples. Step s takes the global batch [s W B, (s+1)
- * W B) of it, and rank r the r-th slice of B samples:
+ * Training: an epoch is one permutation of all samples. Step s takes the global batch
+ * [s W B, (s+1) W B) of it, and rank r the r-th slice of B samples:
  *
  *     W = 3, B = 2     step 0              step 1              remainder
  *     permutation   | 7 2 | 9 4 | 0 8 | 12 1 | 5 11 | 6 3 | 10 13

@@ -56,7 +56,7 @@ enum status device_host_alloc(struct device *device, const char *what, size_t by
     enum status status = device->ops->streams->host_alloc(device, bytes, memory);
     if (status == STATUS_NO_MEMORY)
         log_error(
-            "%s: cannot allocate %zu bytes of host memory for copies of the %s device, for %s%s; "
+            "%s: cannot allocate %zu bytes of host memory that the %s device can copy, for %s%s; "
             "use a smaller batch or model",
             status_name(status), bytes, device->ops->name, what, device_no_memory(device));
     return status;

@@ -6,8 +6,8 @@
  * a point of a stream; another stream or the host may wait for it. On a device that works within
  * the call (the CPU) no wait is needed and all of this costs nothing.
  *
- *     device_event_record(device, ready, NULL);        what has been asked for so far ...
- *     device_stream_wait(device, copies, ready);       ... before what `copies` is given next
+ *     device_event_record(device, ready, NULL);        the work queued so far ...
+ *     device_stream_wait(device, copies, ready);       ... comes before later work on `copies`
  *     device_download_async(device, copies, host, gradients, bytes);
  *     device_event_record(device, copied, copies);
  *     device_event_wait(device, copied);               (any thread) now `host` may be read

@@ -117,8 +117,7 @@ out:
     return status;
 }
 
-/* -------- a communicator: begin and end
- * -------------------------------------------------------- */
+/* -------- a communicator: begin and end ------------------------------------------------------- */
 
 /* Returns the group's ranks with the first one last. */
 static struct group *shift(const struct group *group)
@@ -327,7 +326,7 @@ enum status operation_run(struct psring *comm, const struct operation *operation
     if (!operation->data)
         return FAIL(STATUS_NO_MEMORY, "no memory for %d ranks", comm->group->size);
     if (comm->engine->splits == UINT16_MAX) /* a further group would repeat a number */
-        return FAIL(STATUS_UNSUPPORTED, "psring_split: a world can create at most %d groups",
+        return FAIL(STATUS_UNSUPPORTED, "psring_split: a world can be split at most %d times",
                     UINT16_MAX);
     comm->engine->splits++;
     TRY(exchange(comm, operation));

@@ -16,7 +16,7 @@ static struct {
 
 /* -------- from the log ------------------------------------------------------------------------ */
 
-/* Members of psring_options in place of the command line's options in the layers' log lines. */
+/* Log lines name options of the command line. A member of psring_options replaces each. */
 static const struct {
     const char *option, *member;
 } renamed[] = {
@@ -30,8 +30,7 @@ static const struct {
     {"--transport", "options.transport"},
 };
 
-/* Appends the line, with options of the command line replaced by members of struct
- * psring_options. */
+/* Appends the line with these replacements. */
 static void add(const char *line)
 {
     size_t used = strlen(collected.text), size = sizeof collected.text;

@@ -86,8 +86,7 @@ enum status operation_run(struct psring *comm, const struct operation *operation
 
 size_t operation_element_bytes(enum psring_type type);
 
-/* -------- the engine ---------------------------------------------------------------------------
- */
+/* -------- the engine -------------------------------------------------------------------------- */
 
 /* An operation in progress. */
 struct psring_handle {

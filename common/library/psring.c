@@ -234,8 +234,7 @@ out:
     return status;
 }
 
-/* -------- operations ---------------------------------------------------------------------------
- */
+/* -------- operations -------------------------------------------------------------------------- */
 
 /* Handles the first failure: reports it to all other ranks and cuts the connections, so that the
  * caller owns the data again. On the thread that owns the connections. */
@@ -273,8 +272,7 @@ static enum status run(void *context, struct overlap_task *task)
     return status;
 }
 
-/* -------- the engine: begin and end
- * ------------------------------------------------------------ */
+/* -------- the engine: begin and end ----------------------------------------------------------- */
 
 /* The world calls this while it waits for ranks, on the thread that owns the connections. */
 static bool hears_a_failure(void *context)
@@ -449,10 +447,8 @@ enum psring_status psring_finalize(struct psring **world)
     *world = NULL;
     forks_watch(NULL);
     overlap_end(&engine->overlap);
-    enum status ended =
-        engine->overlap.status == STATUS_OK ? meet_at_the_end(engine) : STATUS_OK; /* pointless
-                                                                                    * after a
-                                                                                    * failure */
+    /* After a failure no rank is waited for. */
+    enum status ended = engine->overlap.status == STATUS_OK ? meet_at_the_end(engine) : STATUS_OK;
     engine_free(engine);
     status = errors_return(ended);
     atomic_store(&owner, 0);

@@ -74,8 +74,8 @@ bool address_resolve(const char *host, int port, int turn, union address *addres
                      const char **why);
 
 /*
- * The address at which to listen for ranks that were given `host`. An address (or "localhost") is
- * used itself. A name gives all addresses of this host, because other hosts may resolve it
+ * The address at which to listen for ranks that were given `host`. An address, or "localhost", is
+ * used as it is. A name gives all addresses of this host, because other hosts may resolve it
  * differently: here it is often 127.0.1.1.
  */
 bool address_to_listen_at(const char *host, int port, union address *address, const char **why);

@@ -179,8 +179,7 @@ out:
     return status;
 }
 
-/* -------- connections to a root ----------------------------------------------------------------
- */
+/* -------- connections to a root --------------------------------------------------------------- */
 
 static enum status socket_failed(const char *what, const union address *address, int error)
 {

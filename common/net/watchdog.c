@@ -356,9 +356,10 @@ static int64_t lead_next_ns(const struct watchdog *watchdog)
 /* -------- the thread of all ranks but 0 ------------------------------------------------------- */
 
 /*
- * Rank 0 cannot report its own end. Rank 1 reports it, and so does the first rank on another host.
- * They wait until all ranks have noticed and are silent. That takes a tick if rank 0 is silent, but
- * less if the launcher ends this process: it grants one second.
+ * Rank 0 cannot report its own end. Rank 1 reports it first, then the first rank on another host,
+ * then all others. Rank 1 waits until all ranks have noticed and are silent. If rank 0 is silent,
+ * that takes a tick. There is no such tick if rank 0's connection has closed, or if the launcher
+ * ends this process: it grants only one second.
  */
 static int64_t follower_turn_ns(const struct watchdog *watchdog)
 {
@@ -634,8 +635,7 @@ out:
     return status;
 }
 
-/* -------- leaving ------------------------------------------------------------------------------
- */
+/* -------- leaving ----------------------------------------------------------------------------- */
 
 struct activity *watchdog_activity(struct watchdog *watchdog)
 {

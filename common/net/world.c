@@ -49,8 +49,7 @@ int world_let_in(const struct world *world, struct listener *listener, int *sock
     return listener_let_in(listener, world->run_id, world->timeout_ms, sockets, count);
 }
 
-/* -------- waiting for all ----------------------------------------------------------------------
- */
+/* -------- waiting for all --------------------------------------------------------------------- */
 
 /* Reports that this rank waits for all ranks of the group, until `passed`. */
 static void wait_for_all(const struct world *world, const struct group *group,

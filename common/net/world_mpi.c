@@ -250,8 +250,9 @@ static enum status initialize(struct world *world, int *argc, char ***argv,
     MPI_Initialized(&initialized);
     MPI_Finalized(&finalized);
     if (finalized)
-        return FAIL(STATUS_UNSUPPORTED, "MPI_Init: MPI has been finalised, and cannot be started again in "
-                                        "this process; use a rendezvous");
+        return FAIL(STATUS_UNSUPPORTED,
+                    "MPI_Init: MPI has been finalised, and cannot be started again in this "
+                    "process; use a rendezvous");
     if (options->mpi_comm && !initialized)
         return FAIL(STATUS_USAGE, "mpi_comm: MPI is not initialised; call MPI_Init first");
     if (initialized) {

@@ -41,8 +41,8 @@ struct world_impl {
 
 enum {
     CALL_FAILED = WORLD_SCATTER + 1, /* the root has given up; its reason follows as text */
-    GRACE_MS = 2000, /* so much longer the other ranks wait: the root knows which rank is missing
-                      * and reports it before they give up */
+    GRACE_MS = 2000, /* the other ranks wait longer by this: the root knows the missing rank and
+                      * reports it before they give up */
     TELL_MS = 200,
     TEXT_BYTES = 480,
 };
@@ -167,8 +167,7 @@ static enum status check_turn(const struct exchange *e, const struct turn *found
     return STATUS_PROTOCOL;
 }
 
-/* -------- between the root and the others ------------------------------------------------------
- */
+/* -------- between the root and the others ----------------------------------------------------- */
 
 /* Receives the turn of member `index`, without the data. ECANCELED: the caller gave up. Without a
  * watchdog, as in an elastic job, it warns once about a long wait. */

@@ -72,8 +72,8 @@ void cuda_own_conv2d_backward(struct device *, const struct conv2d *, size_t bat
 void cuda_conv_finish(struct cuda *cuda, const struct conv2d *c, size_t images, const float *window,
                       const float *bias, float *y, uint8_t *index);
 /* Returns the gradient by the window outputs of `images` of b's images, from `first` on. With
- * pooling it is written to `window`. Also sums it into dbias, which first == 0 overwrites and later
- * calls add to. */
+ * pooling it is written to `window`; without, it is b->dy, changed in place if relu is fused. Also
+ * sums it into dbias, which first == 0 overwrites and later calls add to. */
 const float *cuda_conv_window_gradient(struct cuda *cuda, const struct conv2d *c, size_t first,
                                        size_t images, const struct backward *b, float *window);
 

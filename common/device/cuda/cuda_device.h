@@ -88,9 +88,9 @@ void cuda_multiply(struct cuda *cuda, const struct cuda_gemm *gemm);
  */
 void cuda_multiply_sliced(struct cuda *cuda, const struct cuda_gemm *gemm, size_t slice);
 
-/* Returns a length of slices of k for which the (m, n) products together fill a GPU. All slices are
- * equal if k has a divisor near that length. Depends on the shapes alone, because the order of sums
- * does. */
+/* Returns the length of a slice of k, so that the slices' (m, n) products together fill a GPU. All
+ * slices are equal if k has a divisor near that length. Depends on the shapes alone, because the
+ * order of sums does. */
 size_t cuda_slice(size_t m, size_t n, size_t k);
 
 static inline size_t cuda_slices(size_t k, size_t slice)

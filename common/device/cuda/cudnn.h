@@ -170,7 +170,7 @@ struct dnn_library {
  * Finds the first suitable library in this order:
  * - the one that was found when psring was configured
  * - the loader's (LD_LIBRARY_PATH, ldconfig)
- * - cuBLAS's folder, and its sibling cudnn/lib (the layout of NVIDIA's Python packages)
+ * - cuBLAS's folder, and ../../cudnn/lib from there (the layout of NVIDIA's Python packages)
  * - the packages of the Pythons in /usr, /usr/local and /opt, where PyTorch's is
  *
  * False: `reason` lists the places searched, or the defect of what was found.

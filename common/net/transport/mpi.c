@@ -5,8 +5,8 @@
  * caller's memory. A borrowed slot has a staging buffer of its capacity.
  *
  * Embedded in a program that continues after an error, the transport copies payloads at both ends.
- * MPI cannot cancel a message that has begun: after an error it may still use the copies, so they
- * are never freed. A payload's receive begins only after the expected header, because Open MPI 4.1
+ * MPI cannot cancel a message that has begun: after an error it may still use the copies, which are
+ * then never freed. A payload's receive begins only after the expected header, because Open MPI 4.1
  * wrote beyond a buffer that was too short for the message. If another thread calls MPI too,
  * headers may complete in any order here. The tag of a payload therefore contains its number.
  *
