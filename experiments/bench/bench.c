@@ -78,8 +78,9 @@ static enum status outputs_close(struct outputs *outputs)
 }
 
 /*
- * Repeats the operations, as many, while the caller computes for as long as `alone` took. Sorts the
- * times of `alone`, and adds to its wrong elements. *exposed_us: the median of the added time.
+ * Repeats as many operations as `alone` has, while the caller computes for as long as one of them
+ * took. Sorts the times of `alone`, and adds to its wrong elements. *exposed_us: the median of the
+ * added time.
  */
 static enum status measure_overlap(struct bench_connection *connection,
                                    const struct bench_plan *plan, struct bench_measurement *alone,

@@ -8,10 +8,10 @@
  * once, as in an all-reduce. Neither ZeroMQ nor MPI touches the data. In a virtual cluster only two
  * hosts take part, because all of them together may need more CPU time than the machine has.
  *
- * A stream can pause, because the machine was busy or TCP waited for a retransmission. Its rate is
- * then too low, and too high for the burst after the pause. Therefore the probe compares the rates
- * of the stream's parts. If they differ it measures again, up to PROBE_ROUNDS times, and takes the
- * steadiest round.
+ * A stream can pause, because the machine was busy or TCP waited for a retransmission. The rate
+ * during the pause is too low, and that of the burst after it is too high. Therefore the probe
+ * compares the rates of the stream's parts. If they differ it measures again, up to PROBE_ROUNDS
+ * times, and takes the steadiest round.
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_PROBE_H
 #define PSRING_EXPERIMENTS_BENCH_PROBE_H

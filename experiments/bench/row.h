@@ -31,7 +31,7 @@ struct bench_row {
     const char *backend, *transport, *device, *network, *placement;
     int workers, servers;
     int hosts;                  /* hosts of the workers; 0: not known, counts as one per worker */
-    int inter_host_hops;        /* ring neighbours that are on different hosts */
+    int inter_host_hops;        /* pairs of ring neighbours on different hosts */
     uint64_t bytes;             /* of the message, as float32 */
     const char *compress;       /* "none", "fp16", "bf16" */
     const char *error_feedback; /* "on", "off"; "none" uncompressed */

@@ -135,7 +135,8 @@ static void try_way(const struct auto_search *search, struct auto_way *kept, str
         keep(kept, &tried);
 }
 
-/* Tries 1, 2, 4, ... servers, half as many as workers, and as many as workers. */
+/* Tries 1, 2, 4, ... servers, half as many as workers, and as many as workers. If the job names a
+ * number (job->colocated), tries only that. */
 static void try_colocated(struct auto_search *search)
 {
     const struct auto_job *job = search->job;

@@ -25,8 +25,9 @@ struct predict_way {
 
 enum { PREDICT_WAYS_MOST = 12 };
 
-/* Lists the ways for which the cluster has machines: ring, rhd, and ps with one server up to as
- * many as workers, inside workers or on spare machines. Writes *count of them. */
+/* Lists ring, rhd, and ps for which the cluster has machines. The numbers of servers are 1, half of
+ * the workers and all workers (inside workers), and 1, half and all of the spare machines. With
+ * spare machines it also lists ps mixed on all of them. Writes *count of them. */
 void predict_ways(const struct predict_cluster *cluster, struct predict_way *ways, size_t *count);
 
 /* "ps dedicated 1" */

@@ -1,6 +1,6 @@
 /*
  * psring-links FILE: reads a model.json and prints one line, separated by tabs, for each fitted
- * model of psring's own messages whose link limits it. simulate.sh reads the lines:
+ * model of psring's own messages that has a link rate. simulate.sh reads the lines:
  *
  *     NETWORK/TRANSPORT   payload bytes/s of a link each way   seconds a message
  */

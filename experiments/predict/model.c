@@ -213,8 +213,8 @@ static void widen(struct predict_range *range, uint64_t number, bool first)
 
 /* How long all cores together were busy with a row's processes; 0: unknown. Known only if all
  * processes share one machine and sleep while they wait: over zmq. Processes over mpi poll, and
- * those over tcp poll for some time. In operations below CPU_WATCH_LONG_US the share includes other
- * work. */
+ * those over tcp poll for some time. Also unknown below CPU_WATCH_LONG_US: there the busy share is
+ * that of the whole loop, which also fills and checks vectors. */
 static double processors_s(const struct predict_row *row)
 {
     bool sleeps = strcmp(row->transport, "zmq") == 0;

@@ -110,10 +110,10 @@ void predict_rows_free(struct predict_rows *rows);
 enum status predict_hold_out(struct predict_rows *rows, const char *spec);
 
 /*
- * Runs of one point: rows of bench.csv that differ only in their measurements. On few cores, the
- * processes that wait for each other differ more between starts than between operations. The
- * interval of one run's median is therefore too narrow (Hunold and Carpen-Amarie 2016,
- * "Reproducible MPI benchmarking is still not as easy as you think": the start of mpirun is a
+ * Runs of one point: rows of bench.csv that differ only in their measurements. On few cores,
+ * processes wait for each other. Which ones wait differs more between starts than between
+ * operations. The interval of one run's median is therefore too narrow (Hunold and Carpen-Amarie
+ * 2016, "Reproducible MPI benchmarking is still not as easy as you think": the start of mpirun is a
  * factor of the experiment). A point combines all its runs.
  */
 

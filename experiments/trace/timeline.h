@@ -50,9 +50,10 @@ struct trace_thread {
 };
 
 struct trace_options {
-    size_t events;                 /* capacity per thread */
-    uint64_t first_step, end_step; /* recorded from range_at_step(first_step) to before end_step; 0:
-                                      before any step */
+    size_t events; /* capacity per thread */
+    /* Records from range_at_step(first_step), or at once if that is 0, to range_at_step(end_step).
+     */
+    uint64_t first_step, end_step;
 };
 
 /* Set by the thread that is furthest ahead. */
