@@ -1,7 +1,7 @@
 /*
  * A layer: a const table of functions, its shapes, and views of its parameters and gradients in the
- * net's arenas. One file for each kind. A layer allocates memory only in prepare, for
- * what forward must keep besides x and y (the positions of the maxima).
+ * net's arenas. One file for each kind; layers_small.c has three. A layer allocates memory only in
+ * prepare, for what forward must keep besides x and y (the positions of the maxima).
  */
 #ifndef PSRING_MODELS_LAYER_H
 #define PSRING_MODELS_LAYER_H

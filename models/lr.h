@@ -30,7 +30,8 @@ double lr_default(enum optimizer_kind kind, size_t images);
  * - auto: a given rate is not scaled. The default rate is lr_default of all images.
  */
 enum lr_scale { LR_SCALE_AUTO, LR_SCALE_LINEAR, LR_SCALE_SQRT, LR_SCALE_NONE };
-extern const char *const lr_scale_names[]; /* by enum lr_scale, ended by NULL */
+extern const char
+    *const lr_scale_names[]; /* by enum lr_scale, ended by NULL; lr_shape_names alike */
 double lr_scale_factor(enum lr_scale scale, size_t workers);
 
 /* The rate from the peak, at the end of the warm-up, to the run's end. */

@@ -68,8 +68,9 @@ void optimizer_free(struct optimizer **optimizer);
 /* Whether ranges must be cut at the end of a tensor: true for LARS. */
 bool optimizer_needs_whole_tensors(enum optimizer_kind kind);
 
-/* Sets the learning rate of the next step. optimizer_step calls it, except within a repeated step
- * (device_repeat), where nothing may be uploaded. */
+/* Sets the learning rate of the next step. Usually optimizer_step calls it. Within a repeated step
+ * (device_repeat) nothing may be uploaded, so the caller that repeats the step calls this before.
+ */
 void optimizer_set_lr(struct optimizer *optimizer, float lr);
 
 /* Updates (count) `parameters` from (count) `gradients`, both in device memory, in one pass (LARS:

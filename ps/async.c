@@ -7,8 +7,8 @@
  * Memory: the updater owns the arrays. An answer is a copy, because its chunk may change before the
  * answer has been sent. Each worker has a window of copies.
  *
- * Errors: STATUS_PROTOCOL for an unexpected message, and for an answer whose parameters lack more
- * steps than ssp's bound allows.
+ * Errors: STATUS_PROTOCOL for an unexpected message, and for an answer that breaks the promise of
+ * the mode: parameters without an update that they must contain (check_bound).
  */
 #include "ps/async.h"
 

@@ -56,10 +56,11 @@ bool async_may_answer(const struct async_rules *rules, const uint64_t *clocks, i
                       uint64_t step);
 
 /*
- * The worker's next step. Without a delay it is `next`; the first worker is at step `first`. All
- * workers meet at `end`: if another worker is there, this worker jumps there. Staleness bounds
- * still hold, because a skipped step has no update. Without late_steps the result is always `next`,
- * as in Ho et al. 2013. No worker then skips steps, and the first ones wait.
+ * The worker's next step: `next`, or `first`, the step of the first worker. It is `first` if this
+ * worker is at least late_steps behind, or with backup workers at any distance. All workers meet at
+ * `end`: if another worker is there, this worker jumps there. Staleness bounds still hold, because
+ * a skipped step has no update. With late_steps 0 (ssp, async) the result is always `next`, as in
+ * Ho et al. 2013. No worker then skips steps, and the first ones wait.
  */
 uint64_t async_next_step(const struct consistency *consistency, uint64_t next, uint64_t first,
                          uint64_t end);

@@ -70,8 +70,7 @@ static void add_host(struct ps_load *load, const struct cost_shape *shape, struc
     const struct topology *topology = &shape->topology;
     int spare = topology_spare(topology), inside = topology->servers - spare;
     double workers = 0, share = 0;
-    int from =
-        shape->hosts ? 0 : first; /* without hosts each rank has its own: look at no other ranks */
+    int from = shape->hosts ? 0 : first; /* without hosts: only this rank, on its own host */
     int end = shape->hosts ? topology->workers + spare : first + 1;
     for (int rank = from; rank < end; rank++) {
         if (!cost_same_host(shape, first, rank))

@@ -23,9 +23,9 @@ enum {
     CHUNKS_WANTED_MANY = 8,
     CHUNK_MS_MANY = 1,
     /* Servers get their chunks in turns if there are SERVERS_MANY or more and the link is slow: it
-     * takes longer for CHUNK_BYTES_BATCH than ZeroMQ's thread may wait for a core. Without turns
-     * that thread sends everything for one server before it serves the next. No first sum is then
-     * complete before nearly all windows have arrived. */
+     * takes longer than TURN_US for CHUNK_BYTES_BATCH. ZeroMQ's thread may wait as long for a core.
+     * Without turns it then sends everything for one server before it serves the next, and no first
+     * sum is complete before nearly all windows have arrived. */
     TURN_US = 300,
     CHUNK_BYTES_MAX = 64 << 10,
     /* Chunks of a shard: push and pull do not overlap for 1/32 of it. */
@@ -34,8 +34,7 @@ enum {
     ON_THE_WAY_BYTES_MAX = 1536 << 10,
     /* The bytes in flight to a host keep its link busy for this time. */
     ON_THE_WAY_MS = 10,
-    /* A window is at most this fraction of a shard's chunks. With more, the first sum comes too
-     * late. */
+    /* A window is at most a tenth of a shard's chunks. With more, the first sum comes too late. */
     CHUNKS_A_WINDOW = 10,
     WINDOW_MIN = 2,
     /* With fewer chunks, pushes and answers alternate, and each link is used in one direction at a

@@ -13,7 +13,7 @@
  * of chunks. The chunks of a shorter shard are half as long as the longest shard's, but not more in
  * number. As many chunks as the longest would mean many small messages. Chunks of the full length
  * would arrive in bursts. A worker may have at most `window` unanswered chunks with each server. In
- * no shard is it more than a window beyond its slowest position.
+ * no shard is it more than a window beyond the first unanswered chunk of the slowest server.
  *
  * Why ordered chunks and a window: if everything is sent at once, all chunks share the server's
  * link, and all finish late. The link back is idle while the first half comes in, and the other way

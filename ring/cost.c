@@ -205,7 +205,7 @@ static int partners_apart(const struct cost_shape *shape, int rank, int size, in
     return apart;
 }
 
-/* The fraction of M that a rank sends to other hosts, halving and doubling together. */
+/* Bytes that a rank sends to other hosts, halving and doubling together, in units of M. */
 static double share_apart(const struct cost_shape *shape, int rank)
 {
     double share = 0;
@@ -218,7 +218,7 @@ static double share_apart(const struct cost_shape *shape, int rank)
     return share;
 }
 
-/* The fraction of M that the busiest host's link carries each way. */
+/* Bytes that the busiest host's link carries each way, in units of M. */
 static double busiest_link(const struct cost_shape *shape)
 {
     struct cost_shape links = cost_with_links(shape);

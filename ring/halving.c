@@ -46,9 +46,9 @@
  * therefore cut into slices. They go through the algorithm independently of each other, a few steps
  * apart. While one slice waits for a message or adds it, messages of other slices are on the wire.
  * A short vector is one slice and costs one message a step. Messages are taken from any peer in
- * order of arrival. The field `after` says which receives a message must wait for, and nothing else
- * waits (halving_schedule.h). Very short vectors among 2, 4, 8, ... workers use recursive doubling
- * instead (below).
+ * order of arrival. The field `after` counts the receives that a message must wait for; nothing
+ * else waits (halving_schedule.h). Very short vectors among 2, 4, 8, ... workers use recursive
+ * doubling instead (below).
  *
  * Code, top-down. halving_allreduce is the algorithm. The functions above it send what is ready,
  * post receives ahead, wait for the next message and process it.
@@ -93,7 +93,7 @@ struct halving {
     struct codec *codecs;               /* (buckets): plain or compressed floats */
     struct halving_peer *peers;
     size_t peer_count;
-    struct transport_slot **oldest; /* (peers): posted slot, next of its slice; else NULL */
+    struct transport_slot **oldest; /* (peers): slot with the next message of its slice, or NULL */
     size_t *dealt;                  /* (slices): receives processed */
     uint64_t *tickets;              /* by position in schedule->items: tickets of sent messages */
     struct doubling doubling;

@@ -36,9 +36,9 @@
  *     chunk 0 (l = 0)   01                    0123
  *     chunk 1 (l = 1)   1                     123            1230
  *
- * The return is one hop more for L-1 of L chunks, so a host then sends (2(H-1) + (L-1)/L)/H M. It
- * requires that the workers of a host are neighbours. Without --reduce-order ring they may have any
- * ranks.
+ * The return is one hop more for L-1 of L chunks, so a host then sends (2(H-1) + (L-1)/L)/H M. This
+ * order requires that the workers of a host are neighbours. Without --reduce-order ring they may
+ * have any ranks.
  */
 #include "ring/hierarchical.h"
 

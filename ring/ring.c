@@ -124,7 +124,7 @@ static enum status may_overwrite(const struct ring_run *run, size_t item, bool *
     struct ring *ring = run->ring;
     size_t sent_as = sent_before(run, item);
     *may = sent_as < run->first;
-    if (*may || sent_as >= run->sent) /* true only before the first sends */
+    if (*may || sent_as >= run->sent) /* the second only before the first sends */
         return STATUS_OK;
     bool urgent = run->received == item;
     *may = urgent || transport_sent(ring->transport, ring->next, ring->plan.tickets[sent_as]);
@@ -297,8 +297,9 @@ static struct chunk ring_part(const void *self, size_t bucket)
 
 /* -------- the memory of a plan ---------------------------------------------------------------- */
 
-/* A short vector has one segment a chunk. Receives of several steps are then posted. More segments
- * than SLOTS_MOST occur only if the user asks for tiny segments. */
+/* A short vector has one segment a chunk. Receives of several steps are then posted. A chunk has
+ * more segments than SLOTS_MOST only if it is longer than 64 MB, or if the user asks for tiny
+ * segments. */
 enum { SLOTS_LEAST = PAIR_WHOLE, SLOTS_MOST = 64 };
 
 static enum status open_slots(struct ring_plan *plan, const struct backend_env *site, int previous,

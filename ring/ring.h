@@ -64,8 +64,8 @@ struct ring_plan {
     struct schedule *schedules; /* (buckets) */
     struct codec *codecs;       /* (buckets): plain or compressed floats */
     uint64_t *tickets;          /* of the items (or pieces) sent, for the longest schedule */
-    /* At least as many slots as a worker sends segments before it receives any, so MPI has a buffer
-     * ready for each. Item i arrives in slots[i % slot_count]. */
+    /* As many slots as a worker sends segments before it receives any, so MPI has a buffer ready
+     * for each; but at least 8 and at most 64. Item i arrives in slots[i % slot_count]. */
     struct transport_slot *slots;
     size_t slot_count;
 };

@@ -64,8 +64,8 @@ size_t schedule_message_count_max(const struct schedule *schedule);
 /* The chunk that `rank` sends in a step. It receives the chunk that `previous` sends. */
 int schedule_chunk_sent(int workers, int rank, size_t step);
 
-/* The elements of item i. May be empty, if the vector is shorter than the number of chunks; empty
- * items do not travel. */
+/* The elements of item i. May be empty, for example if the vector is shorter than the number of
+ * chunks. Empty items do not travel. */
 struct chunk schedule_send(const struct schedule *schedule, size_t item);
 struct chunk schedule_receive(const struct schedule *schedule, size_t item);
 

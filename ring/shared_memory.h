@@ -67,8 +67,8 @@ void shared_fail(struct shared *shared);
 
 /* Waits for an event of worker `index`. STATUS_TIMEOUT: the worker sent no event and made no
  * progress. STATUS_TRANSPORT: its operation has failed, its process is gone (noticed within a
- * second), or our transport was interrupted. The first three are logged with the worker's name,
- * unless a watchdog watches the world and logs them itself. */
+ * second), or our transport was interrupted. All but the interruption are logged with the worker's
+ * rank, unless a watchdog watches the world and logs them itself. */
 enum status shared_wait(struct shared *shared, int index, enum shared_event event,
                         uint32_t operation);
 

@@ -357,8 +357,7 @@ static struct comm_library library_of(const struct config *config)
 enum status config_resolve(struct config *config, struct world *world)
 {
     enum status status;
-    if (!config->elastic
-             .join) /* in an elastic job the server compared them before it admitted this process */
+    if (!config->elastic.join) /* an elastic job's server compared them before it admitted us */
         TRY(check_same(config, world));
     TRY(name_network(config, world));
     TRY(choose_backend(config, world));
@@ -445,8 +444,7 @@ void config_device_options(const struct config *config, struct device_options *o
         .threads = 1,
         .gpu = config->gpu,
         .graph = config->graph,
-        .conv = config->train.paced ? DEVICE_CONV_OWN
-                                    : config->conv, /* a paced run has no convolutions */
+        .conv = config->train.paced ? DEVICE_CONV_OWN : config->conv, /* paced: none is computed */
         .tf32 = config->tf32,
     };
 }

@@ -1,7 +1,7 @@
 /*
  * The configuration of a run: one struct that contains a struct for each command. It is filled and
  * validated once, from one option table. The same table prints --help and goes, complete, into
- * every result file. No other code reads the environment. PSRING_DATA, PSRING_NETWORK,
+ * every result file. No other file reads psring's variables. PSRING_DATA, PSRING_NETWORK,
  * PSRING_LINK_BITS and PSRING_BIND_SUBNET are defaults of --data, --network, --link-rate and
  * --subnet (experiments/vcluster.sh exports the last three). PSRING_TOKEN is the default of
  * --token. torchrun's MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE replace --rendezvous, --rank
@@ -98,7 +98,7 @@ enum config_resume {
 enum config_probe { CONFIG_PROBE_AUTO, CONFIG_PROBE_ON, CONFIG_PROBE_OFF, CONFIG_PROBE_ONLY };
 
 /* The network label of rows measured with several processes on one GPU. The GPU time-slices them,
- * so their times do not depend on a network. */
+ * so their times say nothing about a network. */
 #define CONFIG_TIME_SLICING "time-slicing"
 
 enum {

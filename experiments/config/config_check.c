@@ -518,8 +518,10 @@ static enum status check_training(struct config *config)
             "98.5",
             config->train.target_accuracy);
     if (config->train.checkpoint && config->train.paced)
-        return FAIL(STATUS_USAGE, "--checkpoint: --compute %s trains nothing that could be saved; omit one of them",
-                    config->train.compute);
+        return FAIL(
+            STATUS_USAGE,
+            "--checkpoint: --compute %s trains nothing that could be saved; omit one of them",
+            config->train.compute);
     return STATUS_OK;
 out:
     return status;

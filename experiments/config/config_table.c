@@ -166,7 +166,7 @@ static const struct config_row rows[] = {
           "Time these sizes instead of -b to -e: bytes, separated by commas, e.g. 65536,4799528."}},
     {RUNS(BENCH),
      {"iters", 'n', OPTION_INT, FIELD(bench.iters), "0", 0, 1e9,
-      .help = "Time N iterations per size. 0: at least 20, within 2 s, but never fewer than 5."}},
+      .help = "Time N iterations per size. 0: 20 or more, fewer if over 2 s, but at least 6."}},
     {RUNS(BENCH),
      {"warmup", 'w', OPTION_INT, FIELD(bench.warmup), "5", 0, 1e9,
       .help = "Run N untimed iterations before the timed ones."}},
@@ -397,7 +397,7 @@ static const struct config_row rows[] = {
      {"warmup-epochs", 0, OPTION_DOUBLE, FIELD(learning.warmup_epochs), NULL, 0, 1000,
       .metavar = "E",
       .help = "Raise the rate step by step over E epochs, from one worker's rate (--lr-scale) or "
-              "from 0. Default: 60 steps or a fifth of the run."}},
+              "from 0. Default: 60 steps, but at most a fifth of the run."}},
     {RUNS(REAL),
      {"target-accuracy", 0, OPTION_DOUBLE, FIELD(train.target_accuracy), "0", 0, 100,
       .metavar = "PERCENT",

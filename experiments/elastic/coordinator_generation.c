@@ -227,7 +227,7 @@ static void lose_the_late(struct coordinator *c, int64_t now_ns)
 /* No member is in a generation. Begins the next one if all that it needs are connected. */
 static void begin_or_wait(struct coordinator *c)
 {
-    struct seat *order[2 * COORDINATOR_MEMBERS]; /* as many workers, as many server numbers */
+    struct seat *order[2 * COORDINATOR_MEMBERS]; /* all workers, then one for each server number */
     int workers = choose(c, order), servers = count_in(c, MEMBER_SERVER, SEAT_WAITING);
     int wanted = c->generation == 0 ? c->options.workers_first : c->options.workers_min;
     bool enough = workers > 0 && workers >= wanted;

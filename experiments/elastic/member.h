@@ -73,7 +73,8 @@ struct member_generation {
 
 struct member;
 
-/* Connects to the coordinator. Errors: logged. Copies `options` and borrows its texts. */
+/* Connects to the coordinator. Copies `options` and borrows its texts. Errors: logged, except
+ * STATUS_STOPPED: options->stop() returned true. */
 enum status member_open(struct member **member, const struct member_options *options);
 
 /*

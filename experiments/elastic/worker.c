@@ -133,7 +133,10 @@ enum status elastic_train(struct config *config)
     stop_init(&generation.stop, true);
     config_server(config, 0, address, sizeof address);
     if (!elastic_options_write(config, job, sizeof job))
-        TRY(FAIL(STATUS_USAGE, "--join: the list of servers is too long, expected at most %d bytes; use shorter host names", JOB_BYTES));
+        TRY(FAIL(STATUS_USAGE,
+                 "--join: the list of servers is too long, expected at most %d bytes; use shorter "
+                 "host names",
+                 JOB_BYTES));
     uint64_t token;
     TRY(elastic_token(config, &token));
     status = member_open(

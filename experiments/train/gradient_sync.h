@@ -135,8 +135,8 @@ net_range_hook gradient_sync_start;
  * pass thus groups its buckets like the other workers (backend.flush). */
 void gradient_sync_start_layers(struct gradient_sync *sync);
 
-/* Hook of the forward pass: waits for the pending buckets of this range and applies them. The next
- * gradient_sync_end returns a failure. */
+/* Hook of the forward pass: waits for the pending buckets of this range and applies them. If that
+ * fails, the next gradient_sync_end returns the failure. */
 net_range_hook gradient_sync_need;
 
 /* Call when all buckets have been started. Waits for them and applies them with the learning rate

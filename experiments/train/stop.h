@@ -2,13 +2,13 @@
  * Ends a training run early, with a consistent checkpoint. SIGTERM, SIGINT or SIGUSR1 to any worker
  * asks all workers to end after the same step, so that its checkpoint can be written.
  *
- *     stop_init(&stop, saves)                      call early: the signals no longer end the
- * process after each step: stop_agree(&stop, world, group, step, &number) stop_fini(&stop) call
- * late: after a request, signals are ignored
+ *     stop_init(&stop, saves)         early: from here on the signals do not end the process
+ *     stop_agree(&stop, world, group, step, &number)                        after each step
+ *     stop_fini(&stop)                late: after a request, signals are ignored
  *
  * A second signal, at least STOP_TWICE_MS later, does what it did before stop_init. If nothing can
  * be saved, SIGTERM and SIGINT keep their effect, and SIGUSR1 is ignored with a warning. A
- * dedicated server ends when the workers end: after a signal it waits for them.
+ * dedicated server ends when the workers end: after any signal it waits for them.
  *
  * Cost: one world_max of two numbers about every STOP_INTERVAL_MS. All ranks derive the next such
  * step from the same measured times. Other steps send no message. A run that cannot save and a run

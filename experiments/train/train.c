@@ -39,10 +39,9 @@ static void start_buckets(void *context, size_t first, size_t count)
 
 /*
  * Forward, backward, average, update. With `loss` NULL the loss is read later, from the queue. This
- * function uploads nothing. Without other processes it
- * also waits for nothing. A device may therefore record it and repeat the record without a call.
- * After a failed recording the device calls it again for the same step. Host state of a step is
- * therefore reset here.
+ * function then uploads nothing. Without other processes it also waits for nothing. A device may
+ * therefore record it and repeat the record without a call. After a failed recording the device may
+ * call it again for the same step. Host state of a step is therefore reset here.
  */
 static enum status run_step(struct trainer *t, struct net_loss *loss)
 {
@@ -412,8 +411,8 @@ enum status train_generation(struct config *config, struct world *world,
     TRY(trainer_open(&trainer, config, world, generation));
     status = trainer.is_server ? comm_serve(trainer.sync.comm) : train_loop(&trainer);
     if (trainer.is_server && status == STATUS_OK)
-        trainer.stop.agreed = true; /* the workers have ended: their signal may still come here */
-    batches_pause(&trainer.batches); /* end the threads that add ranges */
+        trainer.stop.agreed = true;  /* the workers have ended: their signal may still come here */
+    batches_pause(&trainer.batches); /* after these two, no thread adds ranges */
     usage_watch_free(&trainer.report.usage_watch);
     if (trainer.timeline && (status == STATUS_OK || status == STATUS_STOPPED)) {
         const struct report *report = &trainer.report;

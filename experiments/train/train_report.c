@@ -366,8 +366,7 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_uint(fields, "step", t->step); /* since the run began, like the next two */
     fields_uint(fields, "images", train_images(t));
     fields_double(fields, "seconds", report->trained_s);
-    fields_double(fields, "images_per_s",
-                  report->images_per_s); /* of the interval, like the next */
+    fields_double(fields, "images_per_s", report->images_per_s); /* of the interval; the next too */
     fields_double(fields, "step_ms_median", median_ms[STEP_TIME_ALL]);
     fields_double(fields, "compute_ms_median", median_ms[STEP_TIME_COMPUTE]);
     fields_double(fields, "comm_ms_median", sees ? median_ms[STEP_TIME_COMM] : unknown);
@@ -402,8 +401,7 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_double(fields, "bottleneck_ms", judged ? bottleneck->cost : unknown);
     fields_double(fields, "improved_step_ms", judged ? bottleneck->better : unknown);
     list_progress(t, fields);
-    bool aims =
-        config->train.target_accuracy > 0; /* a fraction of the images, like test_accuracy */
+    bool aims = config->train.target_accuracy > 0; /* written as a fraction, like test_accuracy */
     fields_double(fields, "target_accuracy", aims ? config->train.target_accuracy / 100 : unknown);
     fields_uint_if(fields, "target_reached", aims && test, t->target_reached);
     fields_double(fields, "gpu_utilization_mean", samples->utilization / samples->count);
@@ -620,8 +618,8 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
     if (t->report.run_bottleneck.cause != BOTTLENECK_NONE)
         printf("limited by %s\n", t->report.bottleneck_text);
     else if (comm_updates_on_server(t->sync.comm))
-        printf("no bottleneck is named: workers that do not wait for each other share no step, so "
-               "none can delay it\n");
+        printf("no bottleneck is named: workers that do not wait for each other share no step that "
+               "one of them could delay\n");
     if (t->report.reached)
         staleness_print(t->report.reached, t->workers, t->config->train.backup_workers == 0);
     if (!t->config->train.paced)

@@ -13,7 +13,8 @@
  *
  * The host does not wait, so it would not notice a lost peer: the kernels of an all-reduce would
  * spin for ever. A separate thread (nccl_watch) asks NCCL for asynchronous errors and checks that
- * the stream makes progress. If not, it aborts the communicator, which ends the kernels.
+ * the stream makes progress. On an error or a standstill it aborts the communicator, which ends the
+ * kernels.
  *
  * A build without NCCL does not define PSRING_NCCL_PATH. The code after #else then defines the same
  * names and reports that NCCL is missing.
@@ -333,7 +334,7 @@ static void nccl_close(void *self)
     free(nccl);
 }
 
-/* Starts a new log, after entries from before the present plan. */
+/* Begins to read the log for the present plan: earlier entries do not count. */
 static enum status begin_log(struct nccl *nccl)
 {
     const struct comm_library *library = &nccl->site->options->library;

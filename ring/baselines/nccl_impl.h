@@ -26,9 +26,9 @@
  *
  * NCCL_ALGO, NCCL_PROTO=Simple        the algorithm under test, for every size
  * NCCL_LEGACY_CUDA_REGISTER=1         with `registers` (nccl.c)
- * NCCL_DEBUG, _SUBSYS, _FILE          NCCL's log of choices, into memory that ends with the
- * process. A sandbox may have no memory with a name: then into a file in /tmp whose name is removed
- * once NCCL has opened it
+ * NCCL_DEBUG, _SUBSYS, _FILE          NCCL's log of choices, into memory of this process; if NCCL
+ *                                     cannot open that by a name (in a sandbox), into a file in
+ *                                     /tmp, whose name is removed once NCCL has opened it
  *
  * If processes share a GPU: NCCL refuses two ranks on one GPU as a mistake. With different host ids
  * the ranks count as two hosts, which communicate over sockets.
@@ -118,10 +118,10 @@ enum status nccl_env_log_check(const struct nccl_env_log *log);
 #ifdef PSRING_NCCL_PATH
 
 /*
- * Watches one NCCL communicator, which it owns. Its thread detects asynchronous errors and silent
- * peers, while the host waits for nothing, and then aborts the communicator. After an abort the
- * kernels that waited for peers end, every further call returns the failure, and unfinished
- * all-reduces have no result.
+ * Watches one NCCL communicator, which it owns. The host itself waits for nothing. A thread of the
+ * watch therefore detects asynchronous errors and silent peers, and aborts the communicator. After
+ * an abort the kernels that waited for peers end, every further call returns the failure, and
+ * unfinished all-reduces have no result.
  *
  * Threads: hold the lock (`lock`, `unlock`) for every call into NCCL, except with `leave`, and for
  * recording into the stream. The watch takes the same lock. Only one thread, the device's, uses

@@ -48,7 +48,7 @@ enum status status_from_nccl(ncclResult_t code, ncclComm_t comm, const char *wha
 
 /* -------- under the lock ---------------------------------------------------------------------- */
 
-/* Keeps the first failure. No communicator can be used after a failure. */
+/* Keeps the first failure, and aborts the communicator: it cannot be used after a failure. */
 static void fail(struct nccl_watch *watch, enum status status)
 {
     if (watch->status == STATUS_OK)
