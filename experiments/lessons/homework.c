@@ -24,8 +24,8 @@ static struct message describe(const struct homework *self, struct chunk part)
                             .dtype = MESSAGE_FLOAT32};
 }
 
-/* Queues elements of `data` for `worker` and returns at once. They must not change before they are
- * sent: transport_flush(self->env->transport) waits for that. */
+/* Queues elements of `data` for `worker` and returns at once. The elements must not change before
+ * they are sent: transport_flush(self->env->transport) waits for that. */
 static inline enum status send_elements(struct homework *self, int worker, const float *data,
                                         struct chunk part)
 {
@@ -35,7 +35,8 @@ static inline enum status send_elements(struct homework *self, int worker, const
     return transport_send(self->env->transport, worker, &message, data + part.offset, NULL);
 }
 
-/* Waits for these elements from `worker`. Adds them to those of `data`, or else replaces these. */
+/* Waits for these elements from `worker`. With `add`, adds them to the elements of `data`. Without
+ * it, replaces the elements of `data` by them. */
 static inline enum status receive_elements(struct homework *self, int worker, float *data,
                                            struct chunk part, bool add)
 {
@@ -59,8 +60,8 @@ out:
 
 /*
  * Afterwards `data` of every worker holds the average of all workers' vectors: each element is the
- * sum of theirs, divided by `workers`. A worker sends at most 2 (workers - 1) / workers of the
- * vector, rounded to whole elements. Any number of elements must work, also 0 and 1.
+ * sum over all workers, divided by `workers`. A worker sends at most 2 (workers - 1) / workers of
+ * the vector, rounded to whole elements. Any number of elements must work, also 0 and 1.
  *
  * chunk_of(count, workers, i) is part i of the vector: .offset and .count. TRY(call) returns from
  * here if the call fails. reduce_scale(data, n, factor) multiplies n elements.

@@ -9,8 +9,8 @@
 #   --log              Print what a wrong solution printed.
 #   --judge PROGRAM    The judge. Default: build/psring_homework of this tree.
 #
-# The exit status is 0 if the solution is right, 1 if it is wrong, 2 if the command is. If the system allows this user no
-# network namespaces, --time measures on loopback and prints the reason.
+# The exit status is 0 if the solution is right, 1 if it is wrong, 2 if the command line has a mistake. If the system
+# forbids network namespaces to this user, --time measures on loopback and prints the reason.
 set -euo pipefail
 export LC_ALL=C
 

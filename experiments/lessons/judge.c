@@ -5,7 +5,7 @@
  *     psring_homework check SOLUTION.so --log      prints what a wrong solution printed, too
  *     psring_homework bench SOLUTION.so OPTION...  psring bench, with --backend homework
  *
- * The exit code is 0 if it is right, 1 if it is wrong, 2 if the usage is.
+ * The exit code is 0 if the solution is right, 1 if it is wrong, 2 after wrong usage.
  *
  * For each number of workers the judge starts one process. Its workers are threads that meet by
  * rendezvous. witness.c watches their messages. Here, after each all-reduce, one worker compares
@@ -14,7 +14,7 @@
  *   who    Worker r has 5^r everywhere. The digits of a result in base 5 tell how often each
  *          worker's value is in it.
  *   where  The values depend on the index.
- *   rough  The sums are inexact, so all workers must add in one order, and in every run the same.
+ *   rough  The sums are inexact, so all workers must add in one order, the same in every run.
  *
  * The vector lies between pages that cannot be read or written. A limit on time ends an endless
  * loop. No process remains: the judge ends the whole group, also when it is interrupted.
@@ -49,7 +49,7 @@ static const int worker_numbers[] = {4, 2, 8, 3, 5, 6, 7};
 
 enum {
     NUMBERS = sizeof worker_numbers / sizeof *worker_numbers,
-    POWERS_OF_TWO = 3, /* the first of them */
+    POWERS_OF_TWO = 3, /* the first three numbers */
     WORKERS_MOST = 8,
     LENGTHS = 8,
     SHOWN_LENGTH = 1, /* 1001 elements: its bytes are in the table */
@@ -132,7 +132,7 @@ static bool is_near(double a, double b)
 
 /* -------- what is wrong with a sum ------------------------------------------------------------ */
 
-/* How often each worker's value is in a sum; false: it is no such sum. */
+/* Counts how often each worker's value is in a sum. Returns false if no counts give this sum. */
 static bool count_values(double sum, int workers, int often[WORKERS_MOST])
 {
     double whole = round(sum);
@@ -159,7 +159,8 @@ static unsigned mask_of(const int often[], int workers, int times)
     return mask;
 }
 
-/* "lack the value of worker 2" and so on, of elements of the run WHO; `one`: of a single one. */
+/* Adds what is wrong with elements of the run WHO, such as "lack the value of worker 2". `one`: it
+ * is a single element. */
 static void add_fault(struct line *line, const struct trial *trial, int worker, double result,
                       bool one)
 {
@@ -252,7 +253,8 @@ static struct tally tally_of(const struct trial *trial, size_t count)
     return tally;
 }
 
-/* "each worker sent 3 chunks instead of 6" if the workers sent less than they must. */
+/* Adds "each worker sent 3 chunks instead of 6" and returns true, if the workers sent less than
+ * they must. */
 static bool add_shortage(struct line *line, const struct trial *trial, size_t count)
 {
     size_t workers = (size_t)trial->workers, must = 2 * (workers - 1) * count, all = 0;
@@ -349,8 +351,8 @@ static void check_same(const struct trial *trial, enum run run, size_t count)
     }
 }
 
-/* All workers together must send 2 (W-1) M bytes to the byte. A worker's chunks may be longer than
- * those of others by an element, twice. */
+/* All workers together must send exactly 2 (W-1) M bytes. The chunks of the busiest worker may be
+ * up to two elements longer than count / W. */
 static void check_bytes(const struct trial *trial, size_t count)
 {
     size_t workers = (size_t)trial->workers, all = 0, size = sizeof(float);
@@ -389,7 +391,7 @@ static void report_passed(const struct trial *trial)
                   most * sizeof(float), witness_steps());
 }
 
-/* Worker 0, while the others wait. */
+/* Compares all results of one run. Worker 0 does this while the other workers wait. */
 static void judge_run(const struct trial *trial, int length, enum run run)
 {
     size_t count = trial->lengths[length];
@@ -405,7 +407,8 @@ static void judge_run(const struct trial *trial, int length, enum run run)
         report_passed(trial);
 }
 
-/* The vector begins or ends where its room does. */
+/* Makes one all-reduce. Its vector is at the beginning or at the end of its memory, next to pages
+ * that cannot be read or written. */
 static void run_once(struct contender *self, struct comm *comm, int length, enum run run)
 {
     struct trial *trial = self->trial;
@@ -436,7 +439,7 @@ static void need(enum status status, const char *call, int worker)
         conclude("%s of worker %d failed: %s", call, worker, status_name(status));
 }
 
-/* A crash may be an overflow of the thread's own stack. */
+/* Gives signal handlers another stack, because a crash may be an overflow of the thread's stack. */
 static void open_signal_stack(void)
 {
     enum { STACK_BYTES = 65536 };
@@ -483,7 +486,7 @@ static void *run_contender(void *argument)
 
 /* -------- the process of a trial -------------------------------------------------------------- */
 
-/* In the form that the judge reads. */
+/* Reports a verdict in the form that the judge reads, and ends the process. */
 #define REFUSE(verdicts, ...) ((void)dprintf((verdicts), "wrong " __VA_ARGS__), _exit(EXIT_FAILURE))
 
 static const struct backend *load(const char *path, int verdicts)
@@ -580,7 +583,7 @@ static void on_interrupt(int number)
     interrupted = number;
 }
 
-/* Ends what the trial has left, also processes that left its group. */
+/* Ends all remaining processes of the trial, also those that left its group. */
 static void end_processes(pid_t group)
 {
     char path[64], children[4096];
@@ -599,7 +602,8 @@ static void end_processes(pid_t group)
     }
 }
 
-/* Reads what the trial reports up to its end, a verdict, the end of time or an interrupt. */
+/* Reads the report of the trial until its process ends, a verdict comes, the time is over, or a
+ * signal interrupts the judge. */
 static void hear(int verdicts, pid_t process, int64_t deadline_ns, char *text, size_t size)
 {
     enum { LOOK_MS = 50 };
@@ -610,7 +614,7 @@ static void hear(int verdicts, pid_t process, int64_t deadline_ns, char *text, s
         siginfo_t how = {0};
         if (poll(&ready, 1, ended ? 0 : LOOK_MS) <= 0) {
             if (ended)
-                return; /* a process that it has started may still have the pipe */
+                return; /* one of its children may still hold the pipe open */
             (void)waitid(P_PID, (id_t)process, &how, WEXITED | WNOHANG | WNOWAIT);
             ended = how.si_pid == process;
             continue;
@@ -650,7 +654,7 @@ static int try_number(const char *path, int workers, int log, int64_t deadline_n
         hear(pipes[0], process, deadline_ns, text, size);
         bool ended = false, said = strstr(text, "wrong ") || strstr(text, "right\n");
         for (int i = 0; i < 100 && !ended && !said && !interrupted; i++) {
-            clock_sleep_until_ns(clock_now_ns() + 10 * NS_PER_MS); /* its pipe closes before */
+            clock_sleep_until_ns(clock_now_ns() + 10 * NS_PER_MS); /* the pipe closes first */
             ended = waitpid(process, &how, WNOHANG) == process;
         }
         if (!ended) {

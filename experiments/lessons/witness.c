@@ -5,12 +5,12 @@
  *
  *   hang      Some workers wait for messages that were not sent, and their senders also wait or
  *             have returned. This is checked whenever a worker begins to wait or returns.
- *   race      A sender knows that a message is sent if the transport has told it so, or if it has
- *             received a message that the receiver sent after it had this one (vector clocks).
- *             Until then the memory must neither change nor be received into.
- *   bounds    Sends from and receives into memory outside the vector.
- *   steps     The longest chain of messages of which each was sent after the one before was
- *             received.
+ *   race      The memory of a message changes, or a receive goes into it, before the sender knows
+ *             that the message is sent. The sender knows it from the transport. It also knows it
+ *             from a message that the receiver sent after it had received this one (vector clocks).
+ *   bounds    A send or a receive uses memory outside the vector.
+ *   steps     The length of the longest chain of messages. In a chain, each worker sent its message
+ *             after it had received the one before.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -45,14 +45,14 @@ struct sent {
     const char *from;
     char *copy; /* of the payload; NULL once the sender knows that it is sent */
     size_t bytes;
-    uint64_t known;    /* when the sender knew, by its own clock; 0: it does not */
-    uint64_t received; /* when it was received, by the receiver's clock; 0: it was not */
+    uint64_t known;    /* when the sender knew that it is sent, by its clock; 0: not yet */
+    uint64_t received; /* when it was received, by the receiver's clock; 0: not yet */
     uint64_t clock[WORKERS_MOST];
     int depth;      /* the length of the longest chain that ends with it */
-    bool posted_to; /* a receive was posted into its memory meanwhile */
+    bool posted_to; /* a receive was posted into its memory before `known` */
 };
 
-/* From one worker to another, in one all-reduce. */
+/* The messages from one worker to another, in one all-reduce. */
 struct route {
     struct sent *sent;
     size_t count, room, known, taken;
@@ -63,7 +63,7 @@ struct receive {
     const struct transport_slot *slot;
     const char *into; /* NULL: borrowed */
     size_t bytes;
-    uint64_t posted; /* when, by the worker's clock */
+    uint64_t posted; /* time of the post, by the worker's clock */
     struct receive *next;
 };
 
@@ -81,13 +81,13 @@ struct judged {
     struct receive *receives; /* posted and not waited for */
 };
 
-/* Wrapped functions have no argument for it. */
+/* Global, because the wrapped functions have no argument for it. */
 static struct court {
     int verdicts; /* the pipe that the judge reads */
     int workers;
-    pthread_mutex_t lock; /* of all that follows */
-    bool begun;           /* the first all-reduce */
-    size_t count;         /* elements of the vector, now */
+    pthread_mutex_t lock; /* protects the fields below */
+    bool begun;           /* the first all-reduce has begun */
+    size_t count;         /* elements of the current vector */
     struct judged judged[WORKERS_MOST];
     struct route routes[WORKERS_MOST][WORKERS_MOST]; /* [from][to] */
 } court;
@@ -180,7 +180,7 @@ _Noreturn void conclude(const char *format, ...)
     _exit(written > 0 ? EXIT_FAILURE : 3);
 }
 
-/* The elements of the worker's vector that this memory is; count 0: other memory. */
+/* The elements of the worker's vector at this memory; count 0: it is other memory. */
 static struct chunk part_of_vector(const struct judged *judged, const char *memory, size_t bytes)
 {
     const char *data = judged->data;
@@ -219,7 +219,7 @@ static bool is_without_hope(const struct judged *worker, unsigned stuck)
     return true;
 }
 
-/* The worker that the peer sent the awaited elements to instead; -1: none. */
+/* Another worker, to which the peer sent the awaited elements; -1: none. */
 static int misdirected(const struct awaited *awaited, int index)
 {
     for (int to = 0; to < court.workers; to++) {
@@ -233,7 +233,7 @@ static int misdirected(const struct awaited *awaited, int index)
     return -1;
 }
 
-/* A worker has begun to wait or has returned. Concludes if some workers wait for ever. */
+/* Called when a worker begins to wait or returns. Concludes if some workers wait for ever. */
 static void look_for_hang(void)
 {
     unsigned stuck = 0, next = 0;
@@ -285,7 +285,8 @@ static bool overlap(const char *a, size_t a_bytes, const char *b, size_t b_bytes
     return a && b && a_bytes > 0 && b_bytes > 0 && a < b + b_bytes && b < a + a_bytes;
 }
 
-/* The judge names it once all have returned, unless something plainer is wrong. */
+/* Keeps the first race of a worker. The judge reports it after all workers have returned, unless it
+ * finds a simpler mistake. */
 __attribute__((format(printf, 1, 2))) static void note_race(const char *format, ...)
 {
     va_list arguments;
@@ -295,7 +296,7 @@ __attribute__((format(printf, 1, 2))) static void note_race(const char *format, 
     va_end(arguments);
 }
 
-/* The sender knows from now on that the message is sent. The memory must be as it was. */
+/* Called when the sender knows that the message is sent. Its memory must be unchanged so far. */
 static void know(struct sent *sent, int to)
 {
     size_t first = 0, last = sent->bytes;
@@ -313,7 +314,7 @@ static void know(struct sent *sent, int to)
     sent->copy = NULL;
 }
 
-/* The transport has said that the first `count` messages to `to` are sent. */
+/* Called when the transport has reported the first `count` messages to `to` as sent. */
 static void know_sent(int to, size_t count)
 {
     struct route *route = &court.routes[own->index][to];
@@ -321,7 +322,8 @@ static void know_sent(int to, size_t count)
         know(&route->sent[route->known++], to);
 }
 
-/* By the clocks: a receiver had a message when it sent one that has arrived here. */
+/* Finds sent messages by the clocks: their receiver had them before it sent a message that has
+ * arrived here. */
 static void know_received(void)
 {
     for (int to = 0; to < court.workers; to++) {
@@ -355,7 +357,7 @@ static void check_peer(int peer, const char *does)
         conclude("worker %d %s itself", own->index, does);
 }
 
-/* The pages at both ends of the vector's room are as large as this. */
+/* Size of the pages at both ends of the vector's memory that cannot be read or written. */
 enum { NEAR_BYTES = 65536 };
 
 static void check_bounds(const char *memory, size_t bytes, const char *does)
@@ -372,7 +374,7 @@ static void check_bounds(const char *memory, size_t bytes, const char *does)
                  PART(part), (ssize_t)court.count - 1);
 }
 
-/* After a call that failed: names the message that should have come, if another one has. */
+/* Concludes after a failed call. If a wrong message came, names it and the expected one. */
 static _Noreturn void conclude_failure(const char *call, enum status status)
 {
     for (const struct receive *receive = own->receives; receive; receive = receive->next) {
@@ -409,7 +411,7 @@ static void forget(const struct transport_slot *slot)
     free(receive);
 }
 
-/* A message has come into a slot. */
+/* Called when a message has arrived in a slot. */
 static void take(const struct transport_slot *slot)
 {
     const struct receive *receive = *find_receive(slot);
@@ -463,7 +465,7 @@ enum status __wrap_transport_slot_init(struct transport_slot *slot, struct trans
 {
     if (own) {
         pthread_mutex_lock(&court.lock);
-        if (own->doing != APART || peer != own->index) /* `open` may open all, its own too */
+        if (own->doing != APART || peer != own->index) /* `open` may make a slot for itself */
             check_peer(peer, "receives from");
         pthread_mutex_unlock(&court.lock);
     }
@@ -600,7 +602,7 @@ enum status __wrap_transport_post(struct transport *transport, struct transport_
     return status;
 }
 
-/* The worker waits for one of these. */
+/* Called when the worker begins to wait for one of these slots. */
 static void begin_waiting(struct transport_slot *const *slots, size_t count)
 {
     bool all = true;
@@ -621,7 +623,7 @@ static void begin_waiting(struct transport_slot *const *slots, size_t count)
     if (all && own->awaited_count > 0)
         look_for_hang();
     else
-        own->doing = SENDING; /* a message is here, or there are more than can be watched */
+        own->doing = SENDING; /* a message has arrived, or there are too many slots to watch */
     pthread_mutex_unlock(&court.lock);
 }
 
@@ -657,7 +659,7 @@ enum status __wrap_transport_wait_any(struct transport *transport,
 
 /* -------- an all-reduce ----------------------------------------------------------------------- */
 
-/* Before the workers' threads start. */
+/* Call before the workers' threads start. */
 void witness_open(int workers, int verdicts)
 {
     court.workers = workers;
@@ -667,14 +669,14 @@ void witness_open(int workers, int verdicts)
         court.judged[w].index = w;
 }
 
-/* The calling thread is this worker. */
+/* Makes the calling thread this worker. */
 void witness_worker(int index)
 {
     own = &court.judged[index];
 }
 
-/* The calling worker's next all-reduce is of this vector. All workers call this, and then
- * meet, before any of them starts. */
+/* Sets the vector of the calling worker's next all-reduce. All workers call this, and then wait for
+ * each other before they start. */
 void witness_begin(float *data, size_t count)
 {
     pthread_mutex_lock(&court.lock);
@@ -692,7 +694,7 @@ void witness_begin(float *data, size_t count)
     pthread_mutex_unlock(&court.lock);
 }
 
-/* The calling worker's all-reduce has returned. */
+/* Call when the all-reduce of the calling worker has returned. */
 void witness_return(void)
 {
     pthread_mutex_lock(&court.lock);
@@ -704,7 +706,7 @@ void witness_return(void)
                       "missing",
                       own->index, PART(route->sent[route->known].part), to);
     }
-    if (own->transport) { /* the receivers wait for what is still queued */
+    if (own->transport) { /* receivers wait for messages that are still queued */
         pthread_mutex_unlock(&court.lock);
         (void)transport_flush(own->transport);
         pthread_mutex_lock(&court.lock);
@@ -714,7 +716,7 @@ void witness_return(void)
     pthread_mutex_unlock(&court.lock);
 }
 
-/* All workers have returned. */
+/* Call when all workers have returned. */
 void witness_check_races(void)
 {
     for (int w = 0; w < court.workers; w++) {
@@ -748,7 +750,7 @@ int witness_steps(void)
     return steps;
 }
 
-/* In a handler of atexit(). */
+/* Call in a handler of atexit(). */
 void witness_exit(void)
 {
     if (own)
@@ -756,8 +758,8 @@ void witness_exit(void)
     conclude("the solution called exit");
 }
 
-/* In a signal handler: the calling thread has met the signal, at this address of memory. SIGXCPU
- * and SIGALRM: the process has run for too long. */
+/* Call in a signal handler of the thread that caused the signal, with the address of memory.
+ * SIGXCPU and SIGALRM: the process has run for too long. */
 void witness_crash(int number, const char *address)
 {
     if (number == SIGXCPU || number == SIGALRM) {

@@ -9,9 +9,9 @@
  *
  * - A host's own link, the first of a route, sends whole messages round robin over the lanes that
  *   have any, at the link's full rate. (A kernel lets each connection put about 64 KB into the
- *   link's queue, then the next one. Messages to several hosts are no longer than that unless
- *   the user asks for longer ones.) The link is therefore busy while its host has anything to send.
- * A peer with longer messages gets more of the rate.
+ *   link's queue, then the next one. Messages to several hosts are no longer than that unless the
+ *   user asks for longer ones.) The link is therefore busy while its host has anything to send. A
+ *   peer with longer messages gets more of the rate.
  * - Every further link is a queue. Bytes of all hosts enter it while they leave their hosts, and
  *   leave it in that order. Nothing is lost, however long the queue becomes. A queue does not delay
  *   messages of the same sender for other hosts.
