@@ -38,7 +38,7 @@ enum status checkpoint_prepare(const char *dir)
 /* -------- listing ----------------------------------------------------------------------------- */
 
 struct entry {
-    bool numbered; /* else of the time before steps were in names */
+    bool numbered; /* its name has the step; false: an earlier version wrote it */
     uint64_t step;
     char *file;
 };

@@ -65,7 +65,8 @@ static int fail(int *out)
     return error;
 }
 
-/* Sends small messages at once, because ranks wait for them. */
+/* Sends small messages at once, because ranks wait for them. Without it an all-reduce of 1 MB took
+ * 6.4 ms instead of 0.4 (transport/measured.csv). */
 static void send_at_once(int socket)
 {
     int on = 1;

@@ -113,7 +113,7 @@ static enum control_read read_frame(struct watchdog_link *link)
 /*
  * Called before the last message: from now on no other thread of this process writes to stderr or
  * stdout. MPI reports every connection that closes between the end of the first rank and the end of
- * the last one, and another thread may be about to print the line of a step. Sleeps until earlier
+ * the last one. Another thread may be about to print the line of a step. Sleeps until earlier
  * output has reached the user. stderr may have no reader, so SIGALRM ends the process after
  * WATCHDOG_LAST_WORD_S at the latest.
  */

@@ -16,8 +16,8 @@ struct cuda_blas;
 enum { CUDA_BLAS_WORKSPACE_BYTES = 32 * 1024 * 1024 }; /* NVIDIA's advice for Hopper */
 
 /* All products go to `stream` and use `workspace` (device memory; borrowed). A graph can therefore
- * record them, and they give the same bits each time. STATUS_UNSUPPORTED (logged) if cuBLAS is
- * missing. */
+ * record them, and they give the same bits each time. They use TF32 only with `tf32`.
+ * STATUS_UNSUPPORTED (logged) if cuBLAS is missing. */
 enum status cuda_blas_new(struct cuda_blas **blas, struct CUstream_st *stream, void *workspace,
                           bool tf32);
 void cuda_blas_free(struct cuda_blas **blas);

@@ -17,8 +17,8 @@
 
 enum { TREE_FAN = 16 };
 
-/* The number of groups of `rows` rows: about `least` rows each, or more if the memory cannot hold
- * so many groups. */
+/* The number of groups of `rows` rows: about `least` rows each, but no more groups than the memory
+ * holds. */
 static inline uint32_t tree_groups(size_t rows, size_t columns, size_t least)
 {
     size_t groups = (rows + least - 1) / least, most = KERNEL_ROOM_ITEMS / columns;
