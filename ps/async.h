@@ -1,6 +1,6 @@
 /*
- * Servers that own the parameters: their policy of server.c, the rules of that policy, and a
- * worker's steps.
+ * Servers that own the parameters: their struct server_policy (server.h), the rules of that policy,
+ * and a worker's steps.
  */
 #ifndef PSRING_PS_ASYNC_H
 #define PSRING_PS_ASYNC_H

@@ -86,7 +86,7 @@ struct seat {
     struct membership_frame last; /* JOIN or READY: its role and its place */
     bool trained;                 /* has the job's weights */
     int rank;                     /* only RUNNING */
-    int told;                     /* WAITING: the last NOTE sent; see say_who_is_there */
+    int told;                     /* WAITING: the counts of its last NOTE; see say_who_is_there */
     uint64_t age;                 /* lower: joined earlier */
     int64_t came_ns;              /* time of its hello */
     int64_t heard_ns;
