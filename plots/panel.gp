@@ -1,4 +1,4 @@
-# panel.gp: draws one panel. LIST: the series. CONDITION(0): whether the current point belongs to it. X: column of the
+# panel.gp: draws one panel. LIST: the series. CONDITION(0): whether the panel has the current point. X: column of the
 # axis.
 # Y(0), THEORY_Y(0): measured value and theory. LEGEND: 1 in the panel with the key. ALONE: 1 if the axis has a single
 # value; theory is then a short line across it. HAS_INTERVALS: 1 if Y is the time; its 95% interval is drawn as a bar.
