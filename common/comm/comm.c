@@ -114,8 +114,8 @@ void comm_interrupt(struct comm *comm)
 /* -------- planning ---------------------------------------------------------------------------- */
 
 /* The averaging thread and the caller may be inside MPI at the same time, unless the backend
- * communicates over ZeroMQ. If MPI allows only one thread (a simulator's), comm_start averages
- * instead. */
+ * communicates over tcp or ZeroMQ. If MPI allows only one thread (a simulator's), comm_start
+ * averages instead. */
 static bool can_overlap(const struct comm *comm)
 {
     bool uses_mpi =

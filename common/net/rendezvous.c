@@ -232,8 +232,8 @@ static void answer_old(int socket, enum status status, const char *text)
     stream_send(socket, &old, sizeof old, TELL_MS);
 }
 
-/* The start has failed: logs it, and sends it to every rank that has connected or connects within
- * STAY_MS. */
+/* The start has failed: logs it, and sends it to every rank that has connected. With `stay` also to
+ * every rank that connects within STAY_MS. */
 static enum status end_start(struct gathering *g, enum status status, const char *text, bool stay)
 {
     int64_t deadline_ns = stream_deadline_ns(STAY_MS);

@@ -31,8 +31,9 @@ enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous);
  * sockets[0]. The other entries are -1. The caller closes them (stream_close).
  *
  * After any error every started rank logs one line: what was found, what was expected, what to do.
- * For up to 3 seconds rank 0 also sends the error to ranks that connect late. STATUS_USAGE:
- * numbers, sizes or versions do not match. STATUS_TIMEOUT: a rank is missing.
+ * STATUS_USAGE: numbers, sizes or versions do not match. STATUS_TRANSPORT: a rank has ended. After
+ * these rank 0 also sends the error, for up to 3 seconds, to ranks that connect late.
+ * STATUS_TIMEOUT: a rank is missing.
  */
 enum status rendezvous_meet(const struct rendezvous *rendezvous, int *sockets);
 
