@@ -113,7 +113,7 @@ struct bench_plan {
     /* The caller computes (waits for `compute_us`) during each operation. */
     bool overlap;
     double compute_us;
-    double skew_ms; /* largest delay of a worker's start, see struct bench_start; 0: no skew */
+    double skew_ms; /* largest delay of a worker's start, see the head of this file; 0: no skew */
 };
 
 /* One all-reduce of `data`, as the plan says. Errors: logged. */

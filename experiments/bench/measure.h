@@ -35,12 +35,12 @@ struct bench_measurement {
                                       first warm-up operation and the end, barriers included */
     uint64_t wrong;                /* elements, over all operations and workers */
     char algorithm[COMM_ALGORITHM_BYTES]; /* see comm_algorithm; on rank 0 */
-    double cpu_busy;                      /* share of the busiest machine's CPUs, see cpu.h;
+    double cpu_busy;                      /* share of the busiest machine's CPUs, see cpu_watch.h;
                                              -1: not known */
     double cpu_other; /* share of the same machine's CPUs that processes other than the ranks used
                          from the first timed operation to the last; -1: not known */
-    double cpu_s;     /* processor seconds of all ranks in the timed operations; see cpu.h. For a
-                         server: its mean over all operations, with warm-up, times iters */
+    double cpu_s;     /* processor seconds of all ranks in the timed operations; see cpu_watch.h.
+                         For a server: its mean over all operations, with warm-up, times iters */
 };
 
 /*

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# gpus.sh: the GPU measurements of run_scaling.sh, if it finds two GPUs or more. One worker runs per GPU. NCCL averages
-# in the GPUs' memory; the other backends go through host memory.
+# gpus.sh: the GPU measurements of run_scaling.sh. With two GPUs or more, one worker runs per GPU. NCCL averages in the
+# GPUs' memory; the other backends go through host memory. A single GPU is shared by ranks, and only their sums count.
 
 # These variables would hide NCCL's log from psring, and then the algorithm of a row would be unknown.
 unset NCCL_DEBUG NCCL_DEBUG_SUBSYS NCCL_DEBUG_FILE

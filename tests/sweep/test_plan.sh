@@ -96,7 +96,7 @@ expect 'HEADER_BYTES of constants.sh is MESSAGE_HEADER_BYTES of message.h' grep 
 expect 'MODEL_BYTES of constants.sh is RESULTS_MODEL_BYTES of results.h' grep -q \
     "RESULTS_MODEL_BYTES = $(sed -n 's/^MODEL_BYTES=\([0-9]*\).*/\1/p' "$root/experiments/sweep/constants.sh") " \
     "$root/experiments/bench/results.h"
-expect 'CPU_LIMITED of constants.sh is CPU_SHARE_LIMITED of cpu.h' grep -q \
+expect 'CPU_LIMITED of constants.sh is CPU_SHARE_LIMITED of cpu_watch.h' grep -q \
     "CPU_SHARE_LIMITED $(sed -n 's/^CPU_LIMITED=\([0-9.]*\).*/\1/p' "$root/experiments/sweep/constants.sh")$" \
     "$root/common/net/cpu_watch.h"
 
