@@ -15,17 +15,18 @@ usage()
     cat <<'EOF'
 usage: run_recipes.sh [--data DIR] [--out DIR] [--only RECIPE] [--psring FILE]
 
-Trains by each recipe of psring train --recipe list, with the number of workers that it is for: by --backend ring, by
---backend ps with one server and, where it can be played, by one process with --virtual-workers; all with
---reduce-order ring, so that the weights must be the same bit for bit. Some 7 million images: hours on few cores.
+Trains by each recipe of psring train --recipe list, with the recipe's number of workers. Each recipe runs by --backend
+ring, by --backend ps with one server and, except keras-horovod, by one process with --virtual-workers. All runs have
+--reduce-order ring, so the weights must be equal bit for bit. The runs train on about 7 million images: hours on few
+cores.
 
-  --data DIR      MNIST; else PSRING_DATA, else get_mnist.sh finds or fetches it
-  --out DIR       where recipes.csv (a row an epoch) and a log for each run are left [recipes]; an earlier run's
-                  files are replaced
-  --only RECIPE   this one
-  --psring FILE   the program [build/psring]
+  --data DIR      folder of MNIST (default: PSRING_DATA, else get_mnist.sh finds or downloads it)
+  --out DIR       folder of recipes.csv (a row per epoch) and of a log for each run (default: recipes); replaces an
+                  earlier run's files
+  --only RECIPE   run only this recipe
+  --psring FILE   the program (default: build/psring of this tree)
 
-Ends with 1 where a run reaches less than it must, or ends with other weights.
+Exits with 1 if a run reaches less than its recipe must, or ends with other weights.
 EOF
 }
 

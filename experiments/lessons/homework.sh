@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # homework.sh new FILE | check [OPTION...] FILE: homework for students. They write an all-reduce (7_your_own.md).
 #
-#   new FILE           Write the skeleton of a solution into FILE. An existing file stays as it is.
+#   new FILE           Write the skeleton of a solution into FILE. An existing file is not replaced.
 #   check FILE         Judge the solution in FILE: sums, bytes and steps, for 2 to 8 workers and several lengths. One
 #                      sentence names what is wrong. This takes 60 s at most.
 #
