@@ -23,7 +23,7 @@ enum status info_run(struct config *config, struct world *world);
  */
 cJSON *info_json(const struct config *config);
 
-/* Writing a JSON document where a result is wanted. */
+/* Writing results as JSON. */
 
 /*
  * Writes `json`, indented, to `path`; "-" is stdout. The function writes a new file in the same

@@ -1,7 +1,7 @@
 /*
  * The rows of bench.csv, read and classified once. Each row gets its table in the summary and the
  * name of its configuration. Rows of equal configuration are its starts. All rows share one rate of
- * the links.
+ * the links. If links differ, only rows with the same number of machines do.
  *
  * A configuration is "ring", "rhd", "mpi ALGORITHM", or one with K servers: "ps dedicated K" or "ps
  * colocated K". "ps mixed K" has a server in each worker and K spare ones. A backend's own

@@ -176,7 +176,7 @@ export PMIX_EXEC_PREFIX="$PSRING_PREFIX" PMIX_BINDIR="$PSRING_PREFIX/bin" PMIX_S
 export PKG_CONFIG="$PSRING_PREFIX/bin/pkg-config" PKG_CONFIG_LIBDIR="$PSRING_PREFIX/lib/pkgconfig"
 export CMAKE_PREFIX_PATH="$PSRING_PREFIX" OPENSSL_ROOT_DIR="$PSRING_PREFIX"
 export PATH="$PSRING_PREFIX/bin:$PATH"
-# DT_RPATH, not DT_RUNPATH: what the libraries themselves need is here, too.
+# DT_RPATH, not DT_RUNPATH, because it also applies to the dependencies of the libraries.
 export LDFLAGS="-Wl,--disable-new-dtags,-rpath,$PSRING_PREFIX/lib,-rpath-link,$PSRING_PREFIX/lib"
 END
 

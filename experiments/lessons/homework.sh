@@ -94,7 +94,7 @@ column()
     awk -F , -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next } at { print $at }' "$1"
 }
 
-# Three starts of each in turn, so that other work on the machine disturbs both alike.
+# Alternates between both, three starts each, so that other work on the machine disturbs both equally.
 measure()
 {
     local backend start status theory

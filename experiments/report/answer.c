@@ -365,7 +365,7 @@ static void add_by_size(struct answer *answer, const struct results *results)
 
 /* -------- in five lines ----------------------------------------------------------------------- */
 
-/* What a column took; NULL: not measured, or without a time. */
+/* The point of a column at the size of the tables; NULL: not measured, or without a time. */
 static const struct point *focus_point(const struct results *results, enum column column,
                                        int workers)
 {
@@ -374,8 +374,8 @@ static const struct point *focus_point(const struct results *results, enum colum
     return point && judge_has_time(point->time.state) ? point : NULL;
 }
 
-/* The fastest column of those that need no machine but the workers', if its lead over the ring has
- * a verdict. Otherwise the ring. Adds the columns without a measured difference to `alike`. */
+/* The fastest column that needs only the workers' machines, if its lead over the ring has a
+ * verdict. Otherwise the ring. Adds the columns without a measured difference to `alike`. */
 static enum column find_winner(const struct results *results, int workers, struct line *alike)
 {
     static const enum column inside[] = {COLUMN_RHD, COLUMN_INW, COLUMN_IN1};
@@ -429,7 +429,8 @@ static void add_change(struct line *line, const struct results *results, int wor
     line_add(line, ".");
 }
 
-/* With the most workers with which the ring and one server were both measured well. */
+/* Makes the five lines. They are about the largest number of workers with which the ring and one
+ * server have undisturbed measurements from two starts. Without any: the largest of all. */
 static void add_brief(struct answer *answer, const struct results *results)
 {
     char alike_text[ANSWER_TEXT] = "";
