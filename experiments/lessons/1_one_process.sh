@@ -24,6 +24,6 @@ printf '  %-28s %12s %12s   %.12s\n' "one worker" "$(rounded "$(loss_of 1)")" "$
     "four workers in one process" "$(rounded "$(loss_of 2)")" "$(rounded "$(loss_of 4)")" "$(hash_of 4)" \
     "four processes, by the ring" "" "$(rounded "$(loss_of 5)")" "$(hash_of 5)"
 echo "So"
-holds "$(rounded "$(loss_of 1)")" = "$(rounded "$(loss_of 2)")" "one step on 128 images costs the same as the average of four on 32"
+holds "$(rounded "$(loss_of 1)")" = "$(rounded "$(loss_of 2)")" "one step on 128 images has the same loss as the average of four on 32"
 holds "$([[ $(hash_of 3) != "$(hash_of 4)" ]] && echo 1)" = 1 "but the sums were added in another order, and the last bits differ"
 holds "$([[ $(hash_of 4) == "$(hash_of 5)" ]] && echo 1)" = 1 "four processes add in the order of the four in one, and end with the same bits"
