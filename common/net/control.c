@@ -486,7 +486,8 @@ int listener_join(const union address *address, uint64_t run_id, int rank, int64
 
 int control_search(const struct control_search *search, const char **unknown)
 {
-    enum { FIRST_PAUSE_MS = 10, TURN_MS = 3000 /* the limit for one of several addresses */ };
+    /* TURN_MS: the limit for one of several addresses, and until `cancelled` is asked again */
+    enum { FIRST_PAUSE_MS = 10, TURN_MS = 3000 };
     int64_t deadline_ns = stream_deadline_ns(search->timeout_ms), pause_ms = FIRST_PAUSE_MS;
     for (int turn = 0;;) {
         union address address;
@@ -495,7 +496,7 @@ int control_search(const struct control_search *search, const char **unknown)
         int64_t connect_ms = deadline_ns == 0 ? 0 : left_ms > 1 ? left_ms : 1;
         bool known =
             address_resolve(search->host, search->port, turn++, &address, &addresses, unknown);
-        if (addresses > 1 && (connect_ms == 0 || connect_ms > TURN_MS))
+        if ((addresses > 1 || search->cancelled) && (connect_ms == 0 || connect_ms > TURN_MS))
             connect_ms = TURN_MS;
         if (known) {
             *unknown = NULL;

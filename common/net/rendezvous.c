@@ -302,6 +302,9 @@ static enum status admit(struct gathering *g, const struct hello *hello, int soc
         if (hello->head.protocol < CONTROL_PROTOCOL)
             answer_old(socket, STATUS_USAGE, text);
         refuse(g, socket, STATUS_USAGE, text);
+        /* With a token, a process of another version may be of another job: the others start. */
+        if (hello->head.protocol != CONTROL_PROTOCOL && g->rendezvous->options->token != 0)
+            return STATUS_OK;
         return end_start(g, STATUS_USAGE, text, true);
     }
     int rank = hello->head.value;

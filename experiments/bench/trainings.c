@@ -162,8 +162,9 @@ static enum agreement agreement_of(const struct csv_table *table, size_t first, 
                                    const char **setting)
 {
     static const char *const settings[] = {
-        "images",    "model", "dataset",     "device",  "workers", "batch",    "seed",
-        "optimizer", "lr",    "lr_schedule", "augment", "sync",    "compress", "optimizer_options",
+        "images",          "model",   "dataset",   "device",   "workers",
+        "batch",           "seed",    "optimizer", "lr",       "lr_schedule",
+        "lr_warmup_steps", "augment", "sync",      "compress", "optimizer_options",
         "bucket_mb"};
     *setting = NULL;
     for (size_t s = 0; s < sizeof settings / sizeof *settings; s++) {

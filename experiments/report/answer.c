@@ -374,27 +374,45 @@ static const struct point *focus_point(const struct results *results, enum colum
     return point && judge_has_time(point->time.state) ? point : NULL;
 }
 
-/* The fastest column that needs only the workers' machines, if its lead over the ring has a
- * verdict. Otherwise the ring. Adds the columns without a measured difference to `alike`. */
-static enum column find_winner(const struct results *results, int workers, struct line *alike)
+/* The columns that need only the workers' machines. */
+static const enum column inside[] = {COLUMN_RING, COLUMN_RHD, COLUMN_INW, COLUMN_IN1};
+enum { INSIDE = sizeof inside / sizeof *inside };
+
+/* The column with the least median among those that are steady and whose lead over the ring has a
+ * verdict. If there is none, the ring. */
+static enum column find_winner(const struct results *results, int workers)
 {
-    static const enum column inside[] = {COLUMN_RHD, COLUMN_INW, COLUMN_IN1};
     const struct point *ring = focus_point(results, COLUMN_RING, workers), *best = ring;
     enum column winner = COLUMN_RING;
-    for (size_t c = 0; c < sizeof inside / sizeof *inside; c++) {
+    for (size_t c = 0; c < INSIDE; c++) {
         const struct point *point = focus_point(results, inside[c], workers);
-        if (!point)
-            continue;
-        struct comparison found = starts_compare(&point->time, &ring->time);
-        if (found.verdict == VERDICT_FASTER && point->time.median_us < best->time.median_us) {
+        if (point && is_steady(point) && point->time.median_us < best->time.median_us &&
+            starts_compare(&point->time, &ring->time).verdict == VERDICT_FASTER) {
             best = point;
             winner = inside[c];
-        } else if (found.verdict == VERDICT_SAME) {
-            line_add(alike, "%s", alike->used > 0 ? "; " : "");
-            add_name(alike, results, inside[c], point->workers, point->bytes);
         }
     }
     return winner;
+}
+
+/* Adds the other columns that have this verdict compared with the winner. */
+static void add_others(struct line *line, const struct results *results, int workers,
+                       enum column winner, enum verdict verdict, const char *words)
+{
+    const struct point *best = focus_point(results, winner, workers);
+    size_t count = 0;
+    for (size_t c = 0; c < INSIDE; c++) {
+        const struct point *point = focus_point(results, inside[c], workers);
+        if (inside[c] == winner || !point)
+            continue;
+        const enum verdict found =
+            is_steady(point) ? starts_compare(&point->time, &best->time).verdict : VERDICT_NONE;
+        if (found != verdict)
+            continue;
+        line_add(line, "%s", count++ == 0 ? words : "; ");
+        add_name(line, results, inside[c], point->workers, point->bytes);
+    }
+    line_add(line, "%s", count > 0 ? "." : "");
 }
 
 static void add_ratio(struct line *line, const struct point *point, const struct point *winner)
@@ -433,10 +451,10 @@ static void add_change(struct line *line, const struct results *results, int wor
  * server have undisturbed measurements from two starts. Without any: the largest of all. */
 static void add_brief(struct answer *answer, const struct results *results)
 {
-    char alike_text[ANSWER_TEXT] = "";
-    struct line alike = line_in(alike_text, sizeof alike_text), line[ANSWER_BRIEF_LINES];
+    struct line line[ANSWER_BRIEF_LINES];
     int workers = most_workers(results, COLUMN_PS1, true, true);
-    if (workers == 0)
+    const bool steady = workers > 0;
+    if (!steady)
         workers = results->workers[results->worker_count - 1];
     const struct point *ring = focus_point(results, COLUMN_RING, workers);
     const struct point *server = focus_point(results, COLUMN_PS1, workers);
@@ -444,7 +462,7 @@ static void add_brief(struct answer *answer, const struct results *results)
         return;
     for (int i = 0; i < ANSWER_BRIEF_LINES; i++)
         line[i] = line_in(answer->brief[i], sizeof answer->brief[i]);
-    const enum column column = find_winner(results, workers, &alike);
+    const enum column column = find_winner(results, workers);
     const struct point *winner = focus_point(results, column, workers);
     struct comparison lead = {.verdict = VERDICT_NONE, .why = "one server was not measured"};
     if (server)
@@ -454,8 +472,8 @@ static void add_brief(struct answer *answer, const struct results *results)
     add_name(&line[0], results, column, winner->workers, winner->bytes);
     line_add(&line[0], ", %s (%s, %s, no further machine).", text_point(winner).text,
              text_counted(winner->workers, "worker").text, text_size((double)winner->bytes).text);
-    if (*alike_text)
-        line_add(&line[0], " No difference from it: %s.", alike_text);
+    add_others(&line[0], results, workers, column, VERDICT_SAME, " No difference from it: ");
+    add_others(&line[0], results, workers, column, VERDICT_NONE, " Without a verdict: ");
     line_add(&line[1], "By how much:  ");
     if (server) {
         add_name(&line[1], results, COLUMN_PS1, server->workers, server->bytes);
@@ -478,6 +496,8 @@ static void add_brief(struct answer *answer, const struct results *results)
                  text_counted(winner->time.starts, "start").text);
     else
         line_add(&line[3], "none: %s.", lead.why);
+    if (!steady)
+        line_add(&line[3], " No number of workers has a steady measurement of both.");
     line_add(&line[4], "Would change: ");
     add_change(&line[4], results, workers, winner);
 }

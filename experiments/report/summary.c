@@ -427,7 +427,8 @@ static void print_accuracy(const struct run *run, int *section, FILE *out)
     }
     const bool more = count > 2; /* than the pair that is compared */
     if (run->agreement == AGREEMENT_BITS && more)
-        fprintf(out, "\n  Those with equal settings ended with the same weights, bit for bit.\n");
+        fprintf(out, "\n  Those with equal settings and known weights ended with the same weights, "
+                     "bit for bit.\n");
     else if (run->agreement == AGREEMENT_BITS)
         fprintf(out,
                 "\n  Both ended with the same weights, bit for bit (SHA-256 %.12s). With the "
@@ -445,7 +446,8 @@ static void print_accuracy(const struct run *run, int *section, FILE *out)
                 "\n  Their weights differ, as sums in different orders do. This run cannot show "
                 "whether that is the only reason.\n");
     else if (run->agreement == AGREEMENT_SETTINGS && more)
-        fprintf(out, "\n  These trainings are not compared: no two have equal settings.\n");
+        fprintf(out, "\n  These trainings are not compared: no two have equal settings and known "
+                     "weights.\n");
     else if (run->agreement == AGREEMENT_SETTINGS)
         fprintf(out, "\n  These trainings are not compared: they differ in %s (%s and %s).\n",
                 run->setting, csv_table_field(table, run->one->row, run->setting),

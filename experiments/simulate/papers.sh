@@ -123,7 +123,7 @@ papers_main()
 {
     papers_arguments "$@"
     take_folder "$out"
-    log_name=simulate-log.txt
+    log_name=papers-log.txt
     keep_foreign_files papers.csv papers.txt $log_name build.log
     begin_log "$0 $*"
     work=$(mktemp -d)

@@ -39,7 +39,7 @@ simulate()
         cat "$work/log" >&2
         die "simulated:$network: psring-simulate $* failed: see above"
     }
-    cat "$work/log" >>"$out/simulate-log.txt"
+    cat "$work/log" >>"$out/$log_name"
     sed -n "s/^# this machine: \([0-9.]*\) .*/\1\t&/p" "$work/log" |
         sed "s|# this machine|$network, $(wc -l <"$work/hosts") ranks, $*|" >>"$work/costs"
 }

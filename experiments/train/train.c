@@ -411,7 +411,8 @@ enum status train_generation(struct config *config, struct world *world,
     TRY(trainer_open(&trainer, config, world, generation));
     status = trainer.is_server ? comm_serve(trainer.sync.comm) : train_loop(&trainer);
     if (trainer.is_server && status == STATUS_OK)
-        trainer.stop.agreed = true;  /* the workers have ended: their signal may still come here */
+        trainer.stop.agreed =
+            trainer.stop.saves;      /* the workers have ended: their signal may still come here */
     batches_pause(&trainer.batches); /* after these two, no thread adds ranges */
     usage_watch_free(&trainer.report.usage_watch);
     if (trainer.timeline && (status == STATUS_OK || status == STATUS_STOPPED)) {

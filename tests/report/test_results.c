@@ -295,6 +295,29 @@ Test(results, the_answer_names_differences_and_their_intervals)
     is_silent(text, "CPU-limited");
 }
 
+/* The winner is compared with each other column, the ring among them. A column of one start is
+ * named, but decides nothing. */
+Test(results, the_first_lines_compare_with_the_winner)
+{
+    add_ring_and_server(MODEL, 100000, 240000);
+    add_twice(ROW(.us = 75000, .backend = "rhd"));
+    add_twice(ROW(.us = 100400, .backend = "ps", .transport = "zmq", .placement = "colocated",
+                  .servers = 4));
+    const char *text = summary();
+    says(text,
+         "  Winner:       Halving-doubling, 75.1 ms (4 workers, 4.8 MB, no further machine).\n");
+    says(text, "own machine: 3.20 (");
+}
+
+Test(results, a_column_of_one_start_does_not_win)
+{
+    add_ring_and_server(MODEL, 100000, 240000);
+    add(ROW(.us = 75000, .backend = "rhd"));
+    says(summary(),
+         "  Winner:       The ring, 100 ms (4 workers, 4.8 MB, no further machine). Without "
+         "a verdict: Halving-doubling.\n");
+}
+
 /* The iterations of one start agree to 1%, but it is still one start. */
 Test(results, one_start_draws_no_verdict)
 {
@@ -475,7 +498,7 @@ Test(results, every_pair_of_equal_settings_is_compared)
     add_training("ps", "real", 51200, "bbbb", "ring");
     add_training("ring", "real", 51200, "bbbb", "ring");
     const char *text = summary();
-    says(text, "Those with equal settings ended with the same weights, bit for bit.");
+    says(text, "Those with equal settings and known weights ended with the same weights");
     says(text, "ps dedicated 1, lenet 4 workers: 98.53%");
     says(text, "ps dedicated 1, keras-cnn 4 workers: 98.53%");
     add_training_of("lenet", "ring", "real", 51200, "cccc", "ring");
