@@ -5,7 +5,8 @@
  *     psring_homework check SOLUTION.so --log      prints what a wrong solution printed, too
  *     psring_homework bench SOLUTION.so OPTION...  psring bench, with --backend homework
  *
- * The exit code is 0 if the solution is right, 1 if it is wrong, 2 after wrong usage.
+ * The exit code is 0 if the solution is right, 1 if it is wrong, 2 after wrong usage, 3 if the
+ * judge cannot tell, because it ran out of time or started no process.
  *
  * For each number of workers the judge starts one process. Its workers are threads that meet by
  * rendezvous. witness.c watches their messages. Here, after each all-reduce, one worker compares
@@ -17,11 +18,11 @@
  *   rough  The sums are inexact, so all workers must add in one order, the same in every run.
  *
  * The vector lies between pages that cannot be read or written. A limit on time ends an endless
- * loop. No process remains: the judge ends the whole group, also when it is interrupted.
+ * loop. No process remains: the judge ends all that a trial started, also when it is interrupted
+ * (confine.c).
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
@@ -31,7 +32,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,11 +56,9 @@ enum {
     COUNT_MOST = 4099,
     EDGE_BYTES = 65536, /* witness.c has it as NEAR_BYTES */
     ROOM_BYTES = 65536,
-    MEMORY_MB = 1024,
-    LOG_BYTES = 1 << 20,
-    CPU_S = 5,      /* of one process */
-    PROCESS_S = 20, /* from its start to its end */
-    CHECK_MS = 40000,
+    STACK_MB = 8,
+    PROCESS_S = 20,    /* from its start to its end */
+    CHECK_S = 38,      /* all trials together */
     TIMEOUT_MS = 60000 /* of the transport: the other limits come first */
 };
 
@@ -84,6 +82,11 @@ const char *with_commas(size_t number, char text[32]);
 #define COMMAS(number) with_commas((number), (char[32]){0})
 #define PART(part) part_list((part), (char[128]){0})
 #define WORKERS(mask) workers_list((mask), (char[128]){0})
+
+/* -------- of confine.c ------------------------------------------------------------------------ */
+
+void confine(int log, unsigned process_s);
+int end_processes(pid_t group);
 
 /* -------- a trial: one number of workers ------------------------------------------------------ */
 
@@ -507,47 +510,17 @@ static const struct backend *load(const char *path, int verdicts)
     return solution;
 }
 
-static void on_crash(int number, siginfo_t *info, void *context)
-{
-    (void)context;
-    witness_crash(number, info->si_addr);
-}
-
-static void set_limit(int resource, rlim_t most)
-{
-    (void)setrlimit(resource, &(struct rlimit){most, most + (resource == RLIMIT_CPU)});
-}
-
-static void confine(int log)
-{
-    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGXCPU, SIGALRM};
-    struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    int nothing = open("/dev/null", O_RDWR);
-    if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
-        dup2(log, STDERR_FILENO) < 0)
-        _exit(EXIT_FAILURE);
-    set_limit(RLIMIT_CORE, 0);
-    set_limit(RLIMIT_CPU, CPU_S);
-    set_limit(RLIMIT_FSIZE, LOG_BYTES);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    set_limit(RLIMIT_DATA, (rlim_t)MEMORY_MB << 20); /* sanitizers map far more than they use */
-#endif
-    signal(SIGXFSZ, SIG_IGN);
-    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
-        (void)sigaction(crashes[i], &action, NULL);
-    alarm(PROCESS_S);
-}
-
 static _Noreturn void run_trial(const char *path, int workers, int verdicts, int log)
 {
     static struct trial trial;
     union address at = address_loopback();
+    pthread_attr_t attributes;
     char *map;
     const size_t w = (size_t)workers;
     trial = (struct trial){.verdicts = verdicts,
                            .workers = workers,
                            .lengths = {840, 1001, 4099, w + 1, w, w - 1, 1, 0}};
-    confine(log);
+    confine(log, PROCESS_S);
     witness_open(workers, verdicts);
     trial.solution = load(path, verdicts);
     (void)atexit(witness_exit);
@@ -565,8 +538,10 @@ static _Noreturn void run_trial(const char *path, int workers, int verdicts, int
         one->index = i;
         one->room = map + EDGE_BYTES;
     }
+    CHECK(pthread_attr_init(&attributes) == 0 && /* the user's limit may be more than MEMORY_MB */
+          pthread_attr_setstacksize(&attributes, (size_t)STACK_MB << 20) == 0);
     for (int i = 0; i < workers; i++)
-        CHECK(pthread_create(&trial.contenders[i].thread, NULL, run_contender,
+        CHECK(pthread_create(&trial.contenders[i].thread, &attributes, run_contender,
                              &trial.contenders[i]) == 0);
     for (int i = 0; i < workers; i++)
         pthread_join(trial.contenders[i].thread, NULL);
@@ -581,25 +556,6 @@ static volatile sig_atomic_t interrupted; /* by this signal */
 static void on_interrupt(int number)
 {
     interrupted = number;
-}
-
-/* Ends all remaining processes of the trial, also those that left its group. */
-static void end_processes(pid_t group)
-{
-    char path[64], children[4096];
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    kill(-group, SIGKILL);
-    while (waitpid(-1, NULL, WNOHANG) >= 0) {
-        FILE *file = fopen(path, "r");
-        if (file && fgets(children, sizeof children, file)) {
-            char *next = children;
-            for (long pid; (pid = strtol(next, &next, 10)) > 0;)
-                kill((pid_t)pid, SIGKILL);
-        }
-        if (file)
-            fclose(file);
-        clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
-    }
 }
 
 /* Reads the report of the trial until its process ends, a verdict comes, the time is over, or a
@@ -629,13 +585,20 @@ static void hear(int verdicts, pid_t process, int64_t deadline_ns, char *text, s
     }
 }
 
-enum { NOT_ENDED = -1 };
+/* How a trial ended, besides the status of waitpid. */
+enum {
+    NOT_ENDED = -1,
+    NOT_STARTED = -2,
+    OUT_OF_TIME = -3, /* of all trials, before the trial's own limit */
+    NOT_KILLED = -4   /* some of its processes still run */
+};
 
-/* The report of one trial. Returns how its process ended (waitpid), or NOT_ENDED. */
+/* The report of one trial. Returns how it ended. `left` is the number of processes that it left. */
 static int try_number(const char *path, int workers, int log, int64_t deadline_ns, char *text,
-                      size_t size)
+                      size_t size, int *left)
 {
-    int pipes[2], how = NOT_ENDED;
+    int pipes[2], how = NOT_STARTED;
+    int64_t own_limit_ns = clock_now_ns() + (PROCESS_S + 1) * NS_PER_S;
     text[0] = '\0';
     if (pipe(pipes) != 0)
         return how;
@@ -653,16 +616,18 @@ static int try_number(const char *path, int workers, int log, int64_t deadline_n
         setpgid(process, process);
         hear(pipes[0], process, deadline_ns, text, size);
         bool ended = false, said = strstr(text, "wrong ") || strstr(text, "right\n");
-        for (int i = 0; i < 100 && !ended && !said && !interrupted; i++) {
+        bool late = !said && clock_now_ns() >= deadline_ns && deadline_ns < own_limit_ns;
+        for (int i = 0; i < 100 && !ended && !said && !late && !interrupted; i++) {
             clock_sleep_until_ns(clock_now_ns() + 10 * NS_PER_MS); /* the pipe closes first */
             ended = waitpid(process, &how, WNOHANG) == process;
         }
         if (!ended) {
             kill(-process, SIGKILL);
             waitpid(process, NULL, 0);
-            how = NOT_ENDED;
+            how = late ? OUT_OF_TIME : NOT_ENDED;
         }
-        end_processes(process);
+        *left = end_processes(process);
+        how = *left < 0 ? NOT_KILLED : how;
     }
     close(pipes[0]);
     return how;
@@ -679,12 +644,25 @@ static void show_log(int log)
                text);
 }
 
-/* The verdict on a trial that was not right. */
-static void print_wrong(const char *text, int how, int number)
+/* The verdict on a trial that was not right. Returns the judge's exit code. */
+static int print_wrong(const char *text, int how, int left, int number)
 {
     const char *wrong = strstr(text, "wrong ");
     int workers = worker_numbers[number];
-    if (wrong)
+    if (how == NOT_STARTED || how == OUT_OF_TIME) {
+        if (how == NOT_STARTED)
+            printf("The judge cannot start a process. Check again later.\n");
+        else
+            printf("The judge ran out of time: all trials together did not end within %d s. Check "
+                   "again on a quiet machine.\n",
+                   CHECK_S);
+        return 3;
+    }
+    if (how == NOT_KILLED)
+        printf("Wrong: With %d workers, the solution starts processes faster than the judge ends "
+               "them, and some remain.\n",
+               workers);
+    else if (wrong)
         printf("Wrong: %.*s.\n", (int)strcspn(wrong + 6, "\n"), wrong + 6);
     else if (how == NOT_ENDED)
         printf("Wrong: With %d workers, the all-reduce did not end within the limit of time.\n",
@@ -695,8 +673,12 @@ static void print_wrong(const char *text, int how, int number)
     else
         printf("Wrong: With %d workers, the solution ended the process with exit code %d.\n",
                workers, WEXITSTATUS(how));
+    if (left > 0)
+        printf("The solution started processes and left %d. The judge has ended %s.\n", left,
+               left == 1 ? "it" : "them");
     if (number == POWERS_OF_TWO)
         printf("With 2, 4 and 8 workers it is right: does it need a power of two?\n");
+    return 1;
 }
 
 static void print_table(char rows[NUMBERS][64])
@@ -722,7 +704,7 @@ static void print_table(char rows[NUMBERS][64])
 static int check(const char *path, bool shows_log)
 {
     static char rows[NUMBERS][64];
-    int64_t deadline_ns = clock_now_ns() + CHECK_MS * NS_PER_MS;
+    int64_t deadline_ns = clock_now_ns() + CHECK_S * NS_PER_S;
     int log = memfd_create("log", MFD_CLOEXEC);
     const struct sigaction action = {.sa_handler = on_interrupt};
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -732,16 +714,17 @@ static int check(const char *path, bool shows_log)
     (void)sigaction(SIGHUP, &action, NULL);
     for (int i = 0; i < NUMBERS; i++) {
         char text[2048];
+        int left = 0;
         (void)ftruncate(log, 0);
         (void)lseek(log, 0, SEEK_SET);
-        int how = try_number(path, worker_numbers[i], log, deadline_ns, text, sizeof text);
+        int how = try_number(path, worker_numbers[i], log, deadline_ns, text, sizeof text, &left);
         if (interrupted)
             return 128 + interrupted;
-        if (!strstr(text, "right\n")) {
-            print_wrong(text, how, i);
+        if (how == NOT_KILLED || !strstr(text, "right\n")) {
+            int code = print_wrong(text, how, left, i);
             if (shows_log)
                 show_log(log);
-            return 1;
+            return code;
         }
         snprintf(rows[i], sizeof rows[i], "%.*s", (int)strcspn(text, "\n"), text);
     }

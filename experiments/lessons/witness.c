@@ -314,11 +314,12 @@ static void know(struct sent *sent, int to)
     sent->copy = NULL;
 }
 
-/* Called when the transport has reported the first `count` messages to `to` as sent. */
-static void know_sent(int to, size_t count)
+/* Called when the transport has reported the messages up to number `last` to `to` as sent. The
+ * number may be one of an earlier all-reduce. */
+static void know_sent(int to, uint64_t last)
 {
     struct route *route = &court.routes[own->index][to];
-    while (route->known < count && route->known < route->count)
+    while (route->known < route->count && route->before + route->known <= last)
         know(&route->sent[route->known++], to);
 }
 
@@ -531,7 +532,7 @@ bool __wrap_transport_sent(struct transport *transport, int peer, uint64_t ticke
     bool sent = transport_sent(transport, peer, ticket);
     if (own && sent) {
         enter(COMPUTING);
-        know_sent(peer, (size_t)(ticket + 1 - court.routes[own->index][peer].before));
+        know_sent(peer, ticket);
         leave();
     }
     return sent;
@@ -548,7 +549,7 @@ enum status __wrap_transport_wait_sent(struct transport *transport, int peer, ui
     pthread_mutex_lock(&court.lock);
     if (status != STATUS_OK)
         conclude_failure("transport_wait_sent", status);
-    know_sent(peer, (size_t)(ticket + 1 - court.routes[own->index][peer].before));
+    know_sent(peer, ticket);
     leave();
     return status;
 }
@@ -564,7 +565,7 @@ enum status __wrap_transport_flush(struct transport *transport)
     if (status != STATUS_OK)
         conclude_failure("transport_flush", status);
     for (int to = 0; to < court.workers; to++)
-        know_sent(to, SIZE_MAX);
+        know_sent(to, UINT64_MAX);
     leave();
     return status;
 }

@@ -95,6 +95,17 @@ cat "$folder/body.c" >>"$folder/forks.c"
 verdict "$folder/forks.c" && fail "a solution that does not average got Right: $(cat "$folder/said")"
 ! pgrep -f '^sleep 98765.4' >/dev/null || fail "a process of the solution still runs"
 
+# The solution starts processes in a loop, each in a session of its own.
+cat "$folder/forks.c" >"$folder/loop.c"
+sed -i 's/if (me == 0 && fork() == 0) {/for (int i = 0; me == 0 \&\& i < 1000; i++) if (fork() == 0) {/' "$folder/loop.c"
+status=0 before=$SECONDS
+verdict "$folder/loop.c" || status=$?
+((SECONDS - before <= 60)) || fail "forks in a loop: the verdict took $((SECONDS - before)) s, more than 60 s"
+is_wrong '' || fail "forks in a loop: exit $status: $(cat "$folder/said")"
+grep -q '^The solution started processes and left [0-9]*. The judge has ended them.$' "$folder/said" ||
+    fail "forks in a loop are not named: $(cat "$folder/said")"
+! pgrep -f '^sleep 98765.4' >/dev/null || fail "a process of the solution that forks in a loop still runs"
+
 # A signal during an endless loop.
 for signal in INT TERM; do
     build "$here/homework/wrong_endless_loop.inc" "$folder/endless.c"
@@ -107,4 +118,20 @@ for signal in INT TERM; do
     ((status > 128)) || fail "SIG$signal: exit code $status, expected more than 128"
     [[ ! $(left) ]] || fail "after SIG$signal processes remain: $(left)"
 done
+
+# --- limits ------------------------------------------------------------------------------------------------------
+
+# The user's limit of a stack is more than the memory of a trial.
+build "$here/homework/right_ring.inc" "$folder/ring.c"
+(ulimit -s 1000000 2>/dev/null; verdict "$folder/ring.c") || fail "with large stacks: $(cat "$folder/said")"
+
+# Each trial ends within its limit, but all trials together do not.
+if ((!short)); then
+    printf '%s\n' '#include <unistd.h>' | cat - "$folder/ring.c" >"$folder/slow.c"
+    sed -i 's/^    self->bucket = bucket;/&\n    usleep(bucket == 0 ? 3000000 : 0);/' "$folder/slow.c"
+    status=0
+    verdict "$folder/slow.c" || status=$?
+    [[ $status == 3 && $(head -n 1 "$folder/said") == "The judge ran out of time: "* ]] ||
+        fail "slow trials: exit $status: $(cat "$folder/said")"
+fi
 echo "test_homework: all verdicts are right"
