@@ -192,18 +192,20 @@ static bool have_tool(const char *name)
     return false;
 }
 
-/* Everything that experiments/vcluster.sh needs. */
+/* The programs that experiments/vcluster.sh needs. */
 static void add_virtual_cluster(struct items *items)
 {
-    const char *missing = geteuid() != 0         ? "root rights"
-                          : !have_tool("ip")     ? "ip (Debian: iproute2)"
-                          : !have_tool("tc")     ? "tc (Debian: iproute2)"
-                          : !have_tool("mpirun") ? "mpirun (Debian: openmpi-bin)"
-                                                 : NULL;
+    const char *missing = !have_tool("ip")        ? "ip (Debian: iproute2)"
+                          : !have_tool("tc")      ? "tc (Debian: iproute2)"
+                          : !have_tool("unshare") ? "unshare (Debian: util-linux)"
+                          : !have_tool("mpirun")  ? "mpirun (Debian: openmpi-bin)"
+                                                  : NULL;
     if (missing)
         add(items, "machine", "virtual cluster", ITEM_LACK, "needs %s", missing);
     else
-        add(items, "machine", "virtual cluster", ITEM_HAVE, "root, ip, tc and mpirun are there");
+        add(items, "machine", "virtual cluster", ITEM_HAVE,
+            "ip, tc, unshare and mpirun are there%s",
+            geteuid() == 0 ? "" : "; without root, the system must allow user namespaces");
 }
 
 static void add_machine(struct items *items)

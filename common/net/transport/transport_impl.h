@@ -104,7 +104,7 @@ struct transport_ops {
 
 enum {
     LOOK_MS = 50,                 /* embedded: a wait of this length checks other messages */
-    FAREWELL_MS = 200,            /* a failed rank reports its failure for at most this time */
+    FAREWELL_MS = 2000,           /* a failed rank reports its failure for at most this time */
     SETTLE_MS = 2000,             /* transport_stop waits for at most this time */
     TRANSPORT_WORDS_BYTES = 1024, /* payload of MESSAGE_FAILED: a text that ends with zeros */
 };
