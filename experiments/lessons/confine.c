@@ -2,6 +2,8 @@
  * Confines the process of a trial of the homework, and ends the processes that it leaves, for
  * judge.c.
  */
+#include "experiments/lessons/judge.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -25,13 +27,6 @@ enum {
     END_S = 5,            /* for all processes that a trial leaves */
     REAPED_MOST = 1000    /* before the judge kills others, which may start more meanwhile */
 };
-
-void witness_crash(int number, const char *address);
-
-/* -------- for judge.c, which declares them, too ----------------------------------------------- */
-
-void confine(int log, unsigned process_s);
-int end_processes(pid_t group);
 
 /* -------- processes --------------------------------------------------------------------------- */
 

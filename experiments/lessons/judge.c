@@ -21,6 +21,8 @@
  * loop. No process remains: the judge ends all that a trial started, also when it is interrupted
  * (confine.c).
  */
+#include "experiments/lessons/judge.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
@@ -61,32 +63,6 @@ enum {
     CHECK_S = 38,      /* all trials together */
     TIMEOUT_MS = 60000 /* of the transport: the other limits come first */
 };
-
-/* -------- of witness.c ------------------------------------------------------------------------ */
-
-void witness_open(int workers, int verdicts);
-_Noreturn void conclude(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void witness_worker(int index);
-void witness_begin(float *data, size_t count);
-void witness_return(void);
-void witness_check_races(void);
-void witness_check_left(void);
-void witness_exit(void);
-size_t witness_elements(int worker);
-int witness_steps(void);
-void witness_crash(int number, const char *address);
-const char *workers_list(unsigned mask, char text[128]);
-const char *part_list(struct chunk part, char text[128]);
-const char *with_commas(size_t number, char text[32]);
-
-#define COMMAS(number) with_commas((number), (char[32]){0})
-#define PART(part) part_list((part), (char[128]){0})
-#define WORKERS(mask) workers_list((mask), (char[128]){0})
-
-/* -------- of confine.c ------------------------------------------------------------------------ */
-
-void confine(int log, unsigned process_s);
-int end_processes(pid_t group);
 
 /* -------- a trial: one number of workers ------------------------------------------------------ */
 

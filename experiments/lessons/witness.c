@@ -12,6 +12,8 @@
  *   steps     The length of the longest chain of messages. In a chain, each worker sent its message
  *             after it had received the one before.
  */
+#include "experiments/lessons/judge.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -93,27 +95,6 @@ static struct court {
 } court;
 
 static _Thread_local struct judged *own; /* NULL: not a worker */
-
-/* -------- for judge.c, which declares them, too ----------------------------------------------- */
-
-void witness_open(int workers, int verdicts);
-_Noreturn void conclude(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void witness_worker(int index);
-void witness_begin(float *data, size_t count);
-void witness_return(void);
-void witness_check_races(void);
-void witness_check_left(void);
-void witness_exit(void);
-size_t witness_elements(int worker);
-int witness_steps(void);
-void witness_crash(int number, const char *address);
-const char *workers_list(unsigned mask, char text[128]);
-const char *part_list(struct chunk part, char text[128]);
-const char *with_commas(size_t number, char text[32]);
-
-#define COMMAS(number) with_commas((number), (char[32]){0})
-#define PART(part) part_list((part), (char[128]){0})
-#define WORKERS(mask) workers_list((mask), (char[128]){0})
 
 /* -------- words ------------------------------------------------------------------------------- */
 
