@@ -17,8 +17,12 @@
  * L[i] is the bytes of chunk i mod W, and M is their sum: about 2(W-1)/W M. Reduce-scatter sends M
  * - L[r+1] and receives M - L[r]. All-gather moves the remaining bytes.
  *
- *     time = 2(W-1)a + 2(W-1)/W M/B + (W-1)/W M g
- *          =       a +          M/B +          M g    two workers, short vector (pair.c)
+ *     time = 2(W-1) t + a + (2W-3) max(0, a + t/K - t) + (W-1)/W M g,   t = M/(W B)
+ *          =      M/B + a + M g    two workers, short vector (pair.c)
+ *
+ * A chunk travels in K segments. A chunk that takes longer than a segment and its latency hides the
+ * latency of its step, so a distant ring needs 2(W-1)/W M/B and one latency. A shorter chunk leaves
+ * the link idle: the time of one segment is 2(W-1)(a + t).
  *
  * Source: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of
  * workstations", section 3.
@@ -50,9 +54,14 @@ static struct cost_traffic ring_traffic(const struct cost_shape *shape, int rank
                                  scatter.received_bytes + gather.received_bytes};
 }
 
+/* With pair.c the pieces are those of the vector, which travels in two steps. */
 double ring_cost_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
-    return cost_optimal_time_s(shape, 2.0 * (shape->topology.workers - 1), link);
+    double workers = shape->topology.workers, bytes = (double)cost_bytes(shape, shape->count);
+    double steps = 2 * (workers - 1), pieces = (double)shape->pipeline / (workers == 2 ? 2 : 1);
+    return cost_pipelined_time_s(steps, steps / workers * bytes / link->bytes_per_s,
+                                 fmax(pieces, 1), link->latency_s) +
+           (workers - 1) / workers * bytes * link->reduce_s_per_byte;
 }
 
 /* Ranks of one host share its link. Returns the largest number of ranks of one host that send to
@@ -80,11 +89,13 @@ static struct schedule ring_schedule(const struct topology *topology, size_t cou
     return schedule;
 }
 
-/* K. With few pieces, two workers swap whole vectors in one step (pair.c). */
+/* K: segments of a chunk. Two workers cut the vector into pieces instead, and with few of them they
+ * swap whole vectors in one step (pair.c). */
 static size_t ring_pipeline(const struct topology *topology, size_t count,
                             const struct comm_options *options)
 {
-    return ring_schedule(topology, count, options).pieces;
+    struct schedule schedule = ring_schedule(topology, count, options);
+    return schedule.pieces > 0 ? schedule.pieces : schedule.segments;
 }
 
 /* One message for each segment of the 2(W-1) steps. With pair.c: one for each piece. */
@@ -294,7 +305,9 @@ const struct cost_formula halving_cost = {
  *
  * With one worker a host the time is that of the ring. Otherwise
  *
- *     time = 2(H-1)a + 2(H-1)/H M/B + (W-1)/W M g,   in order  (2H-1)a + (2(H-1) + (L-1)/L)/H M/B
+ *     time = 2(H-1) t + a + (2H-3) max(0, a + t/K - t) + (W-1)/W M g,   t = M/(H B)
+ *
+ * as in a ring of H workers; in order 2H-1 steps share the bytes of 2(H-1) + (L-1)/L.
  *
  * No all-reduce among workers that share a link is faster than 2(H-1)/H M/B. To a network, the
  * workers of a host together are like one worker (Patarasuk and Yuan 2009, section 3).
@@ -341,7 +354,8 @@ static double hierarchical_time_s(const struct cost_shape *shape, const struct c
         hops += (locals - 1.0) / locals;
         steps++;
     }
-    return steps * link->latency_s + hops / hosts * bytes / link->bytes_per_s +
+    return cost_pipelined_time_s(steps, hops / hosts * bytes / link->bytes_per_s,
+                                 (double)shape->pipeline, link->latency_s) +
            (workers - 1) / workers * bytes * link->reduce_s_per_byte;
 }
 

@@ -142,13 +142,12 @@ double cost_time_s(const struct cost_formula *formula, const struct cost_shape *
     return formula->time_s ? formula->time_s(shape, link) : (double)NAN;
 }
 
-double cost_optimal_time_s(const struct cost_shape *shape, double steps,
-                           const struct cost_link *link)
+double cost_pipelined_time_s(double steps, double link_s, double pieces, double latency_s)
 {
-    double workers = shape->topology.workers, bytes = (double)cost_bytes(shape, shape->count);
-    double share = (workers - 1) / workers;
-    return steps * link->latency_s + 2 * share * bytes / link->bytes_per_s +
-           share * bytes * link->reduce_s_per_byte;
+    double step_s = link_s / steps;
+    if (steps <= 0)
+        return 0;
+    return link_s + latency_s + (steps - 1) * fmax(0, latency_s + step_s / pieces - step_s);
 }
 
 double cost_bound_s(int workers, size_t count, double bytes_per_s)

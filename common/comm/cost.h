@@ -116,10 +116,17 @@ uint64_t cost_bytes(const struct cost_shape *shape, size_t count);
 /* Bytes of part `index` of `parts` of the message (chunk_of); `index` is taken modulo `parts`. */
 uint64_t cost_part_bytes(const struct cost_shape *shape, int parts, int index);
 
-/* The time for the bytes of the lower bound in `steps` successive steps, with each element added
- * once: steps a + 2(W-1)/W M/B + (W-1)/W M g. */
-double cost_optimal_time_s(const struct cost_shape *shape, double steps,
-                           const struct cost_link *link);
+/*
+ * The time of `steps` successive steps that need `link_s` of the busiest link in all. A step sends
+ * its bytes in `pieces` messages, and a piece may leave as soon as the same piece of the step before
+ * has arrived. With t = link_s / steps,
+ *
+ *     time = steps t + a + (steps - 1) max(0, a + t/pieces - t)
+ *
+ * A step whose bytes take longer than a piece and its latency hides the latency. Otherwise the link
+ * waits for the first piece of every step.
+ */
+double cost_pipelined_time_s(double steps, double link_s, double pieces, double latency_s);
 
 /* The formula of a backend for one worker: no bytes, no time. */
 extern const struct cost_formula cost_of_nothing;

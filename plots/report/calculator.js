@@ -24,6 +24,10 @@ function fittedConstants() {
 
 const PIPELINE = 32; // pieces of a server's shard, about psring's choice for long messages
 
+// The ring in segments about as psring chooses them: eight of a chunk, but none below 32 KB.
+const ringOf = (workers, bytes, link) =>
+  ringTime(workers, bytes, Math.max(1, Math.min(8, Math.ceil(bytes / workers / 32768))) * (workers === 2 ? 2 : 1), link);
+
 // The options, with their seconds and machines.
 function optionsOf(state) {
   const { workers: w, servers, spare, bytes } = state, link = state, time = (s, k) => serverTime(w, s, k, bytes, PIPELINE, link);
@@ -33,7 +37,7 @@ function optionsOf(state) {
     { colour: 2, label: "1 server in a worker", seconds: time(1, 0), machines: w },
     { colour: 8, label: "servers in all workers", seconds: time(w, 0), machines: w },
     { colour: 9, label: `in workers + ${spare} spare`, seconds: time(w + spare, spare), machines: w + spare },
-    { colour: 10, label: "ring", seconds: ringTime(w, bytes, link), machines: w },
+    { colour: 10, label: "ring", seconds: ringOf(w, bytes, link), machines: w },
     { colour: 11, label: "halving-doubling", seconds: halvingTime(w, bytes, link), machines: w },
   ];
   return options.filter((option, i) => !(i === 4 && spare === 0) && !(i === 1 && servers === 1));
@@ -51,7 +55,7 @@ const SIZES = [1, 1e12]; // the range of bytes in which one server and the ring 
 // The bytes below which one server, with the message in one piece, is faster than the ring. 0: for none of SIZES.
 // Infinity: for all.
 function smallMessages({ workers: w, ...link }) {
-  const slower = bytes => serverTime(w, 1, 1, bytes, 1, link) >= ringTime(w, bytes, link);
+  const slower = bytes => serverTime(w, 1, 1, bytes, 1, link) >= ringOf(w, bytes, link);
   let [low, high] = SIZES;
   if (slower(low)) return 0;
   if (!slower(high)) return Infinity;
@@ -60,7 +64,7 @@ function smallMessages({ workers: w, ...link }) {
 }
 
 function adviceOf(state) {
-  const { workers: w, spare, bytes } = state, options = optionsOf(state), ring = ringTime(w, bytes, state), lines = [];
+  const { workers: w, spare, bytes } = state, options = optionsOf(state), ring = ringOf(w, bytes, state), lines = [];
   const fastest = list => list.reduce((best, o) => o.seconds < best.seconds ? o : best);
   const within = options.filter(o => o.machines <= w + spare), best = fastest(within);
   const alike = within.filter(o => o !== best && o.seconds <= best.seconds * 1.02).map(o => o.label);
@@ -107,7 +111,7 @@ function startCalculator(host) {
   sliders.append(el("label", {}, el("span", {}, "Model"), models));
   const make = () => ({ label: "Time of one all-reduce by topology", x: { label: "ms of one all-reduce, by the model of cost", format: v => short(v).replace(/\.0+$/, "") },
     bars: optionsOf(state).map(o => ({ label: o.label, parts: [{ colour: o.colour, value: o.seconds * 1000, words: `${o.label}: ${timeText(o.seconds * 1000)}, ${o.machines} machines` }] })),
-    table: { head: ["topology", "time", "machines", "/ ring"], rows: optionsOf(state).map(o => [o.label, timeText(o.seconds * 1000), o.machines, `${short(o.seconds / ringTime(state.workers, state.bytes, state))} times`]) } });
+    table: { head: ["topology", "time", "machines", "/ ring"], rows: optionsOf(state).map(o => [o.label, timeText(o.seconds * 1000), o.machines, `${short(o.seconds / ringOf(state.workers, state.bytes, state))} times`]) } });
   calculator.draw = () => {
     state.servers = Math.min(state.servers, state.workers);
     state.spare = Math.min(state.spare, state.workers);

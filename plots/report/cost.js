@@ -4,10 +4,14 @@
 // link: latency_s (a, seconds per message), bytes_per_s (B, each way), reduce_s_per_byte (g).
 // Each function returns the seconds of one all-reduce of `bytes` among `workers`.
 
-const optimal = (steps, workers, bytes, link) => steps * link.latency_s +
-  ((workers - 1) / workers) * bytes * (2 / link.bytes_per_s + link.reduce_s_per_byte);
-
-const ringTime = (workers, bytes, link) => workers < 2 ? 0 : optimal(2 * (workers - 1), workers, bytes, link);
+// `pipeline`: segments of a chunk, or of two workers' vector (K). A step hides its latency while its chunk takes longer
+// than a segment and the latency.
+function ringTime(workers, bytes, pipeline, link) {
+  const steps = 2 * (workers - 1), step = bytes / workers / link.bytes_per_s, pieces = Math.max(1, workers === 2 ? pipeline / 2 : pipeline);
+  if (workers < 2) return 0;
+  return steps * step + link.latency_s + (steps - 1) * Math.max(0, link.latency_s + step / pieces - step) +
+    ((workers - 1) / workers) * bytes * link.reduce_s_per_byte;
+}
 
 function halvingTime(workers, bytes, link) {
   let steps = 0, sent = 0;

@@ -119,8 +119,8 @@ Test(cost, times)
     shape.shape.element_bytes = 2;
     expect_close(time_s(&shape, &link), 0.002 + 0.5 + 0.0025);
     shape = ring(2, count);
-    shape.shape.pipeline = 9;
-    expect_close(time_s(&shape, &link), 0.002 + 1 + 0.005);
+    shape.shape.pipeline = 10; /* 2 x 5 pieces: the second step hides its latency */
+    expect_close(time_s(&shape, &link), 0.001 + 1 + 0.005);
 
     /* Both hosts' links: one of a host's workers sends on its link, then both do. */
     shape = ring(4, count);
@@ -146,8 +146,8 @@ Test(cost, times)
     cr_expect(isnan(time_s(&shape, &link)));
     shape = hierarchical(2, NULL, REDUCE_ORDER_ANY, count); /* the ring: one step if short */
     expect_close(time_s(&shape, &link), 0.001 + 1 + 0.01);
-    shape.shape.pipeline = 9;
-    expect_close(time_s(&shape, &link), 0.002 + 1 + 0.005);
+    shape.shape.pipeline = 10;
+    expect_close(time_s(&shape, &link), 0.001 + 1 + 0.005);
 
     shape = rhd(4, count); /* the ring's time, but 4 steps, not 6 */
     expect_close(time_s(&shape, &link), 0.004 + 1.5 + 0.0075);
@@ -175,6 +175,25 @@ Test(cost, times)
     expect_close(time_s(&shape, &link), 0.002 + 3 * 1.25 + 0.03);
     shape = ps(1, 1, PLACEMENT_COLOCATED, count);
     expect_close(time_s(&shape, &link), 0);
+}
+
+/* Steps of 250 ms in segments of 25 ms. They hide a latency of less than 225 ms; of a longer one,
+ * each step but the last shows the rest. Without distance the time is that of the bytes. */
+Test(cost, segments_hide_distance)
+{
+    static const int pairs[] = {0, 0, 2, 2, 4, 4, 6, 6};
+    static const struct {
+        double latency_s, shown_s; /* by each of 5 steps */
+    } cases[] = {{0, 0}, {0.1, 0}, {0.225, 0}, {0.3, 0.075}, {3, 2.775}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const struct cost_link link = {cases[c].latency_s, 1e6, 0};
+        struct subject shape = ring(4, 250000);
+        shape.shape.pipeline = 10;
+        expect_close(time_s(&shape, &link), 1.5 + link.latency_s + 5 * cases[c].shown_s);
+        shape = hierarchical(8, pairs, REDUCE_ORDER_ANY, 250000);
+        shape.shape.pipeline = 10;
+        expect_close(time_s(&shape, &link), 1.5 + link.latency_s + 5 * cases[c].shown_s);
+    }
 }
 
 Test(cost, bound)

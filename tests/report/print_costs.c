@@ -35,7 +35,8 @@ int main(void)
 {
     printf("[");
     for (int w = 2; w <= 12; w++) {
-        print("ring", &ring_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 0);
+        print("ring", &ring_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 1);
+        print("ring", &ring_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 8);
         print("rhd", &halving_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 0);
         for (int s = 1; s <= w; s++) {
             print("ps", &ps_cost, (struct topology){w, s, PLACEMENT_DEDICATED}, 32);
