@@ -92,6 +92,17 @@ static struct ps_load load_of(const struct cost_shape *shape)
     return load;
 }
 
+/* The time for which links wait because the window is shorter than the distance. A window of w
+ * pieces of t seconds leaves; the next one may follow when the first answer is back. */
+static double stall_s(const struct cost_shape *shape, double links_s, double latency_s)
+{
+    double pieces = (double)shape->pipeline, window = (double)shape->window;
+    if (window <= 0 || window >= pieces)
+        return 0;
+    double piece_s = links_s / pieces;
+    return (pieces / window - 1) * fmax(0, 2 * latency_s + piece_s - window * piece_s);
+}
+
 static double ps_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
     const struct topology *topology = &shape->topology;
@@ -101,7 +112,8 @@ static double ps_time_s(const struct cost_shape *shape, const struct cost_link *
     if (load.both == 0) /* one worker and a server in its process */
         return 0;
     double links = load.both + (2 * load.pushing - load.both) / (double)shape->pipeline;
-    return 2 * link->latency_s + links * bytes / link->bytes_per_s +
+    double links_s = links * bytes / link->bytes_per_s;
+    return 2 * link->latency_s + links_s + stall_s(shape, links_s, link->latency_s) +
            (topology->workers - 1) * load.share * bytes * link->reduce_s_per_byte;
 }
 
@@ -110,6 +122,12 @@ static size_t ps_pipeline(const struct topology *topology, size_t count,
 {
     struct shard_plan plan = shard_plan(topology, count, options);
     return shard_chunks_most(&plan, count);
+}
+
+static size_t ps_window(const struct topology *topology, size_t count,
+                        const struct comm_options *options)
+{
+    return (size_t)shard_plan(topology, count, options).window;
 }
 
 /* A worker pushes every chunk of every shard. A server answers each of its chunks to every worker.
@@ -133,5 +151,6 @@ const struct cost_formula ps_cost = {
     .traffic = ps_traffic,
     .time_s = ps_time_s,
     .pipeline = ps_pipeline,
+    .window = ps_window,
     .messages = ps_messages,
 };

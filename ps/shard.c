@@ -98,11 +98,20 @@ static size_t clamp(size_t value, size_t least, size_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-/* Bytes in flight to one host. */
+/* Bytes in flight to one host without distance. They are in its link's queue. */
 static size_t bytes_on_the_way(double link_bytes_per_s)
 {
     double bytes = link_bytes_per_s * ON_THE_WAY_MS / 1000;
     return bytes > 0 && bytes < ON_THE_WAY_BYTES_MAX ? (size_t)bytes : ON_THE_WAY_BYTES_MAX;
+}
+
+/* Bytes that a distant link holds, in no queue. A link of unknown rate is as fast as the queue
+ * lets a near link be. */
+static size_t bytes_held(const struct comm_options *options)
+{
+    double rate = options->link_bytes_per_s > 0 ? options->link_bytes_per_s
+                                                : ON_THE_WAY_BYTES_MAX * 1e3 / ON_THE_WAY_MS;
+    return options->round_trip_s < COMM_DISTANT_S ? 0 : (size_t)(rate * options->round_trip_s);
 }
 
 /*
@@ -141,11 +150,13 @@ static size_t choose_chunk_bytes(size_t shard_bytes, size_t uses, double link_by
 }
 
 /* `chunks`: of the longest shard. `link_bytes`: of each on the busiest link. */
-static int choose_window(size_t chunks, size_t link_bytes, size_t on_the_way)
+static int choose_window(size_t chunks, size_t link_bytes, size_t on_the_way, size_t held)
 {
     size_t most = clamp(chunks / CHUNKS_A_WINDOW, WINDOW_MIN, WINDOW_MAX);
     size_t least = clamp(ON_THE_WAY_BYTES_MAX / link_bytes, WINDOW_MIN, WINDOW_WANTED);
-    return (int)clamp(on_the_way / link_bytes, least < most ? least : most, most);
+    size_t near = clamp(on_the_way / link_bytes, least < most ? least : most, most);
+    size_t far = near + size_divide_up(held, link_bytes);
+    return (int)(held > 0 ? clamp(far, near, size_larger(near, chunks)) : near);
 }
 
 struct shard_plan shard_plan(const struct topology *topology, size_t count,
@@ -168,9 +179,9 @@ struct shard_plan shard_plan(const struct topology *topology, size_t count,
     size_t chunks = size_divide_up(longest, chunk_count);
     double turn_bytes = options->link_bytes_per_s * TURN_US / 1e6;
     bool by_turns = turn_bytes > 0 && turn_bytes < CHUNK_BYTES_BATCH && servers >= SERVERS_MANY;
-    int window = options->window > 0
-                     ? options->window
-                     : choose_window(chunks, uses * chunk_count * element_bytes, on_the_way);
+    int window = options->window > 0 ? options->window
+                                     : choose_window(chunks, uses * chunk_count * element_bytes,
+                                                     on_the_way, bytes_held(options));
     return (struct shard_plan){*topology, chunk_count, window, by_turns};
 }
 

@@ -28,6 +28,10 @@
  * A window is therefore at most a tenth of a small shard, but at least two chunks. For a longer
  * shard it is at least four chunks. With fewer, pushes and answers alternate instead of
  * overlapping. ps/README.md has the measurements behind the numbers.
+ *
+ * A distant link (COMM_DISTANT_S) also holds the bytes of a round trip, which are in no queue. The
+ * windows of all senders grow by these bytes, rate x round trip, up to all chunks of the shard. The
+ * chunks stay as short as without distance.
  */
 #ifndef PSRING_PS_SHARD_H
 #define PSRING_PS_SHARD_H

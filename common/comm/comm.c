@@ -441,6 +441,11 @@ const struct group *comm_group(const struct comm *comm)
     return comm->place.options.group;
 }
 
+const struct comm_options *comm_options_of(const struct comm *comm)
+{
+    return &comm->place.options;
+}
+
 const int *comm_hosts(const struct comm *comm)
 {
     return comm->place.hosts;

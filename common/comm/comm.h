@@ -62,6 +62,8 @@ int comm_workers(const struct comm *comm);
 bool comm_overlaps(const struct comm *comm); /* whether it averages while the caller computes */
 const struct topology *comm_topology(const struct comm *comm);
 const struct group *comm_group(const struct comm *comm); /* the workers, for world_sum etc. */
+/* As given to comm_open, with the world's round trip. */
+const struct comm_options *comm_options_of(const struct comm *comm);
 /* (workers, then spare servers) The host of each; equal numbers mean one host. */
 const int *comm_hosts(const struct comm *comm);
 

@@ -92,6 +92,10 @@ struct comm_library {
     int log;               /* descriptor of the library's log file; 0: none */
 };
 
+/* Hosts with a longer round trip are distant: their links hold a share of a message. A shorter one
+ * passes while a few messages leave a host. */
+#define COMM_DISTANT_S 1e-3
+
 struct comm_options {
     enum transport_kind transport;
     int servers; /* as for topology_init */
@@ -123,6 +127,9 @@ struct comm_options {
     /* A host's link, each way, as the user gives it; 0: unknown. Bounds the bytes in flight
      * (ps/shard). The same on all ranks. */
     double link_bytes_per_s;
+    /* The longest round trip between hosts. comm_open takes the world's (world.h). Below
+     * COMM_DISTANT_S nothing depends on it. */
+    double round_trip_s;
     /* libpsring: the program continues after an error (transport.h). Elements may have any type. */
     bool embedded;
     /* (hierarchical) Groups for its plans, opened for vectors as long as theirs; one plan at a time

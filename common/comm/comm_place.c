@@ -59,6 +59,7 @@ enum status comm_place_open(struct comm_place *place, struct world *world,
 {
     enum status status;
     *place = (struct comm_place){.options = *options, .world = world};
+    place->options.round_trip_s = world->round_trip_s;
     TRY(topology_init(&place->topology, world->size,
                       backend && backend->uses_servers ? options->servers : 0, options->placement));
     if (backend) {

@@ -14,6 +14,8 @@ struct cost_shape cost_shape_of(const struct cost_formula *formula, const struct
                                .count = count,
                                .element_bytes = compress_element_bytes(options->compress),
                                .pipeline = pipeline > 1 ? pipeline : 1,
+                               .window =
+                                   formula->window ? formula->window(topology, count, options) : 0,
                                .hosts = hosts,
                                .order = options->reduce_order};
 }

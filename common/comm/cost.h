@@ -22,6 +22,7 @@ struct cost_shape {
     size_t count;             /* elements of the message */
     size_t element_bytes;     /* of one on the wire: 4, or 2 if compressed */
     size_t pipeline;          /* K: pieces that overlap sending with receiving; 1: none */
+    size_t window;            /* of these pieces, at most so many are unanswered; 0: any number */
     /* (workers, then spare servers) The host of each; equal numbers mean one host. NULL: all
      * differ. */
     const int *hosts;
@@ -54,6 +55,9 @@ struct cost_formula {
     /* (optional) K of a shape with these options. Absent: 1. */
     size_t (*pipeline)(const struct topology *topology, size_t count,
                        const struct comm_options *options);
+    /* (optional) The window of a shape with these options. Absent: none. */
+    size_t (*window)(const struct topology *topology, size_t count,
+                     const struct comm_options *options);
     /* (optional) Messages with these options. Absent: unknown. */
     struct cost_messages (*messages)(const struct topology *topology, size_t count,
                                      const struct comm_options *options);
@@ -118,8 +122,8 @@ uint64_t cost_part_bytes(const struct cost_shape *shape, int parts, int index);
 
 /*
  * The time of `steps` successive steps that need `link_s` of the busiest link in all. A step sends
- * its bytes in `pieces` messages, and a piece may leave as soon as the same piece of the step before
- * has arrived. With t = link_s / steps,
+ * its bytes in `pieces` messages, and a piece may leave as soon as the same piece of the step
+ * before has arrived. With t = link_s / steps,
  *
  *     time = steps t + a + (steps - 1) max(0, a + t/pieces - t)
  *

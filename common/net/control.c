@@ -2,7 +2,8 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <netinet/tcp.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,16 @@ static void send_at_once(int socket)
 {
     int on = 1;
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+double stream_round_trip_s(int socket)
+{
+    struct tcp_info info = {0};
+    socklen_t bytes = sizeof info;
+    if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 ||
+        info.tcpi_min_rtt == UINT32_MAX)
+        return 0;
+    return info.tcpi_min_rtt * 1e-6;
 }
 
 int stream_listen(const union address *address, int *out)

@@ -25,6 +25,10 @@
 /* Opens a socket that listens at `address`; port 0: the system chooses one. */
 int stream_listen(const union address *address, int *out);
 
+/* The least round trip of a TCP connection so far, in seconds. The kernel measures it, so a busy
+ * process at either end does not lengthen it. 0: unknown. */
+double stream_round_trip_s(int socket);
+
 /* Takes the next connection of a listening socket. EAGAIN: none is waiting. */
 int stream_accept(int listening, int *out);
 

@@ -2,7 +2,8 @@
  * Finds the address by which other ranks reach a rank. A host has several (docker0 has 172.17.0.1
  * on every host), and only a connection shows which of them works. After a rendezvous each rank has
  * a connection to rank 0. Under MPI the first rank of each host makes one: rank 0 offers all its
- * addresses, and the first address that leads to rank 0 counts.
+ * addresses, or the one of --subnet, and the first address that leads to rank 0 counts. The same
+ * connections show how far away the hosts are.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +16,29 @@
 #include "common/net/control.h"
 #include "common/net/world_impl.h"
 
+/* What a rank has found. All bytes are set, with padding. */
+struct reach {
+    union address at;
+    double round_trip_s; /* to rank 0 */
+};
+
+/* Collects what all have found, by rank, and keeps the longest round trip. */
+static enum status share(struct world *world, const struct reach *mine, struct reach *all)
+{
+    enum status status = world_gather(world, NULL, mine, sizeof *mine, all);
+    for (int rank = 0; status == STATUS_OK && rank < world->size; rank++)
+        world->round_trip_s = all[rank].round_trip_s > world->round_trip_s ? all[rank].round_trip_s
+                                                                           : world->round_trip_s;
+    return status;
+}
+
 /* -------- by the connections of a rendezvous -------------------------------------------------- */
+
+/* This process's end of the connection to `rank`. False: there is none any more. */
+static bool own_end(const struct world *world, int rank, union address *address)
+{
+    return address_of_socket(world->ops->socket_to(world, rank), address) == 0;
+}
 
 /* Rank 0: the address at which other hosts reached it; loopback if only its own host did. */
 static union address reached_at(const struct world *world)
@@ -23,7 +46,7 @@ static union address reached_at(const struct world *world)
     union address found = address_loopback(), own;
     for (int rank = world->size - 1; rank > 0; rank--) {
         bool other_host = world->host_numbers[rank] != 0;
-        if (world->ops->own_address(world, rank, &own) == 0 && !address_is_loopback(&own) &&
+        if (own_end(world, rank, &own) && !address_is_loopback(&own) &&
             (other_host || address_is_loopback(&found)))
             found = own;
     }
@@ -33,18 +56,21 @@ static union address reached_at(const struct world *world)
 static enum status by_connections(struct world *world)
 {
     enum status status;
-    union address mine = address_loopback(), *all = calloc((size_t)world->size, sizeof *all);
+    struct reach mine, *all = calloc((size_t)world->size, sizeof *all);
     if (!all)
         return FAIL(STATUS_NO_MEMORY, "world: no memory for the addresses of %d ranks",
                     world->size);
+    memset(&mine, 0, sizeof mine);
     if (world->rank == 0)
-        mine = reached_at(world);
-    else if (world->ops->own_address(world, 0, &mine) != 0)
-        mine = address_loopback(); /* rank 0 has ended: the next call fails */
-    address_set_port(&mine, 0);
-    TRY(world_gather(world, NULL, &mine, sizeof mine, all));
+        mine.at = reached_at(world);
+    else if (!own_end(world, 0, &mine.at))
+        mine.at = address_loopback(); /* rank 0 has ended: the next call fails */
+    if (world->host_numbers[world->rank] != 0)
+        mine.round_trip_s = stream_round_trip_s(world->ops->socket_to(world, 0));
+    address_set_port(&mine.at, 0);
+    TRY(share(world, &mine, all));
     /* Only ranks of rank 0's own host reach it by loopback. */
-    *world->address = address_is_loopback(&mine) ? all[0] : mine;
+    *world->address = address_is_loopback(&mine.at) ? all[0].at : mine.at;
 out:
     free(all);
     return status;
@@ -99,22 +125,24 @@ static enum status answer_all(struct world *world, struct listener *listener)
                 missing, world->hosts[missing], world->host, (double)world->timeout_ms / 1000);
 }
 
-/* One attempt. True: it reached rank 0; `world->address` is this rank's end of the connection. */
-static bool try_one(struct world *world, const union address *address, int64_t timeout_ms)
+/* One attempt. True: it reached rank 0; *mine has this rank's end of the connection. */
+static bool try_one(const struct world *world, const union address *address, int64_t timeout_ms,
+                    struct reach *mine)
 {
     uint64_t answer = 0;
     int socket;
     if (listener_join(address, world->run_id, world->rank, timeout_ms, &socket) != 0)
         return false;
     bool found = stream_receive(socket, &answer, sizeof answer, ANSWER_MS) == 0 &&
-                 answer == world->run_id && address_of_socket(socket, world->address) == 0;
+                 answer == world->run_id && address_of_socket(socket, &mine->at) == 0;
+    mine->round_trip_s = stream_round_trip_s(socket);
     stream_close(&socket);
-    address_set_port(world->address, 0);
+    address_set_port(&mine->at, 0);
     return found;
 }
 
 /* The first rank of another host: each round waits longer than the one before. */
-static enum status try_all(struct world *world, const struct offer *offer)
+static enum status try_all(const struct world *world, const struct offer *offer, struct reach *mine)
 {
     char tried[512] = "", text[ADDRESS_TEXT_BYTES];
     int64_t begun_ns = clock_now_ns(), waited_ms = 0;
@@ -122,7 +150,7 @@ static enum status try_all(struct world *world, const struct offer *offer)
          offer->count > 0 && (world->timeout_ms == 0 || waited_ms < world->timeout_ms);
          round_ms *= 2) {
         for (int i = 0; i < offer->count; i++) {
-            if (try_one(world, &offer->at[i], round_ms))
+            if (try_one(world, &offer->at[i], round_ms, mine))
                 return STATUS_OK;
         }
         clock_sleep_until_ns(clock_now_ns() + WORLD_LOOK_MS * NS_PER_MS);
@@ -138,41 +166,50 @@ static enum status try_all(struct world *world, const struct offer *offer)
                 world->rank, world->host, world->hosts[0], tried, (double)world->timeout_ms / 1000);
 }
 
-static enum status listen_for_all(struct listener *listener, struct offer *offer)
+static enum status listen_for_all(struct listener *listener, const char *subnet,
+                                  struct offer *offer)
 {
+    enum status status;
     union address any = address_any();
-    int error = listener_open(listener, &any, 0);
+    if (subnet)
+        TRY(address_choose(subnet, false, &offer->at[0]));
+    int error = listener_open(listener, subnet ? &offer->at[0] : &any, 0);
     if (error != 0)
         return FAIL(status_from_errno(error), "rank 0 cannot listen for the other ranks: %s",
                     strerror(error));
-    offer->count = address_list(offer->at, OFFERS_MOST);
+    offer->count = subnet ? 1 : address_list(offer->at, OFFERS_MOST);
     for (int i = 0; i < offer->count; i++)
         address_set_port(&offer->at[i], address_port(&listener->address));
-    return STATUS_OK;
+    status = STATUS_OK;
+out:
+    return status;
 }
 
-static enum status by_trial(struct world *world)
+static enum status by_trial(struct world *world, const char *subnet)
 {
     enum status status = STATUS_OK;
     struct offer offer;
     struct listener listener = {.socket = -1};
     int first = world->host_numbers[world->rank]; /* of this host */
-    union address firsts, *all = calloc((size_t)world->size, sizeof *all);
+    struct reach mine, *all = calloc((size_t)world->size, sizeof *all);
     memset(&offer, 0, sizeof offer);
+    memset(&mine, 0, sizeof mine);
+    mine.at = address_loopback();
     if (!all)
         TRY(FAIL(STATUS_NO_MEMORY, "world: no memory for the addresses of %d ranks", world->size));
     if (world->rank == 0)
-        status = listen_for_all(&listener, &offer);
+        status = listen_for_all(&listener, subnet, &offer);
     enum status told = world_broadcast(world, NULL, &offer, sizeof offer);
     TRY(status);
     TRY(told);
     if (world->rank == 0)
         TRY(answer_all(world, &listener));
     else if (world->rank == first)
-        TRY(try_all(world, &offer));
-    firsts = *world->address;
-    TRY(world_gather(world, NULL, &firsts, sizeof firsts, all));
-    *world->address = all[first];
+        TRY(try_all(world, &offer, &mine));
+    if (world->rank == 0)
+        mine.at = *world->address;
+    TRY(share(world, &mine, all));
+    *world->address = all[first].at;
 out:
     listener_close(&listener);
     free(all);
@@ -248,9 +285,9 @@ enum status world_find_address(struct world *world, const char *subnet)
     if (!world->address)
         return FAIL(STATUS_NO_MEMORY, "world: out of memory");
     *world->address = address_loopback();
-    if (subnet || world->local_size == world->size || world->ops->in_one_process)
+    if (world->local_size == world->size || world->ops->in_one_process)
         return STATUS_OK;
-    return world->ops->own_address ? by_connections(world) : by_trial(world);
+    return world->ops->socket_to ? by_connections(world) : by_trial(world, subnet);
 }
 
 enum status world_choose_address(const struct world *world, const char *subnet,

@@ -39,6 +39,9 @@ struct world {
     char (*hosts)[WORLD_HOST_BYTES]; /* the names of all ranks' hosts, by rank */
     union address *address; /* at which other ranks reach this one; see world_choose_address */
     int *host_numbers;      /* by rank: the lowest rank on its host */
+    /* The longest round trip between rank 0 and another host: the least that TCP has seen on a
+     * connection, without the queues of later traffic. Equal on all ranks. 0: one host. */
+    double round_trip_s;
     /* Collective calls fail after this time; 0: never. Initially the start-up's time-out. */
     int64_t timeout_ms;
     bool failed;                      /* world_fail was called */

@@ -29,9 +29,9 @@ struct world_ops {
      * group->impl if the group needs it. */
     enum status (*group_open)(struct world *world, struct group *group, int color);
     void (*group_close)(struct group *group);
-    /* (optional) This process's end of the connection to `rank`. Rank 0 has one to all ranks, and
-     * the others have one to rank 0. 0 or an errno value. */
-    int (*own_address)(const struct world *world, int rank, union address *address);
+    /* (optional) The TCP connection to `rank`; below 0: none. Rank 0 has one to all ranks, and the
+     * others have one to rank 0. Borrowed. */
+    int (*socket_to)(const struct world *world, int rank);
     /* (optional) world_fail. */
     void (*fail)(struct world *world, enum status status, const char *why);
     /* (optional) world_close_in_child. */
@@ -60,7 +60,7 @@ static inline int64_t world_patience_ms(const struct world *world)
 enum status world_connect_to_root(struct world *world, int root, const union address *at,
                                   int *sockets);
 
-/* Sets world->address (reach.c). Collective. */
+/* Sets world->address and world->round_trip_s (reach.c). Collective. */
 enum status world_find_address(struct world *world, const char *subnet);
 
 /*

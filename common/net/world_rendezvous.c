@@ -361,14 +361,14 @@ static void rendezvous_close(struct world *world)
     free(world->impl);
 }
 
-static int own_address(const struct world *world, int rank, union address *address)
+static int socket_to(const struct world *world, int rank)
 {
-    return address_of_socket(world->impl->sockets[rank], address);
+    return world->impl->sockets[rank];
 }
 
 static const struct world_ops rendezvous_ops = {
     .call = rendezvous_call,
-    .own_address = own_address,
+    .socket_to = socket_to,
     .group_open = rendezvous_group_open,
     .group_close = rendezvous_group_close,
     .fail = world_rendezvous_fail,

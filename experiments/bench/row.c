@@ -147,6 +147,8 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
                   row->link_idle_us_median > 0 ? row->link_idle_us_median : (double)NAN);
     fields_double(fields, "time_us_p99", row->time_us.p99);
     fields_double(fields, "skew_ms", row->skew_ms);
+    fields_double(fields, "link_rtt_us",
+                  row->round_trip_s > 0 ? row->round_trip_s * 1e6 : (double)NAN);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */
@@ -207,15 +209,15 @@ static struct cost_shape *shapes_of(const struct bench_connection *connection,
     for (size_t s = 0; shapes && s < count; s++)
         shapes[s] = cost_shape_of(connection->backend->cost, comm_topology(comm), comm_hosts(comm),
                                   plan->buckets ? plan->buckets->counts[s] : plan->count,
-                                  &connection->options);
+                                  comm_options_of(comm));
     return shapes;
 }
 
-/* The model's time on this link from bytes alone: latency and reduction cost nothing. */
+/* The model's time on this link from bytes and distance: reduction costs nothing. */
 static double theory_time_us(const struct cost_formula *formula, const struct cost_shape *shapes,
-                             size_t shape_count, double link_bytes_per_s)
+                             size_t shape_count, double link_bytes_per_s, double round_trip_s)
 {
-    const struct cost_link link = {.bytes_per_s = link_bytes_per_s};
+    const struct cost_link link = {.latency_s = round_trip_s / 2, .bytes_per_s = link_bytes_per_s};
     double time_s = 0;
     if (link_bytes_per_s <= 0)
         return (double)NAN;
@@ -229,7 +231,7 @@ enum status bench_describe(struct bench_row *row, const struct config *config,
                            const struct bench_plan *plan, struct bench_measurement *measured)
 {
     const struct backend *backend = connection->backend;
-    const struct comm_options *options = &connection->options;
+    const struct comm_options *options = comm_options_of(connection->comm);
     const struct cost_formula *formula = backend->cost;
     size_t shape_count = plan->buckets ? plan->buckets->number : 1;
     struct cost_shape *shapes = shapes_of(connection, plan, shape_count);
@@ -277,7 +279,9 @@ enum status bench_describe(struct bench_row *row, const struct config *config,
         .mpi_algorithm = backend->takes_mpi_algorithm ? library_algorithm_used() : NULL,
         .limits = link->machine,
         .library = plan->library,
-        .theory_time_us = theory_time_us(formula, shapes, shape_count, link_bytes_per_s),
+        .theory_time_us =
+            theory_time_us(formula, shapes, shape_count, link_bytes_per_s, options->round_trip_s),
+        .round_trip_s = options->round_trip_s,
     };
     size_t times = (size_t)measured->iters;
     stats_summarise(measured->times_us, times, &row->time_us);
@@ -383,7 +387,7 @@ void bench_table_head(FILE *out, const struct bench_row *row)
     fprintf(
         out,
         "# time: of the slowest worker. 95%% interval: of the median, needs 6 iterations. p95, "
-        "p99: quantiles of the\n# iterations. in theory: time of the bytes alone on this link. "
+        "p99: quantiles of the\n# iterations. in theory: time of bytes and distance alone. "
         "busbw = "
         "algbw x 2(W-1)/W. of bound: time of the\n# fastest possible all-reduce on this link over "
         "the median. sent: payload per operation, of the rank that sent\n# most. CPUs busy: share "

@@ -66,7 +66,8 @@ struct bench_row {
     struct limits limits;         /* of the machine, if measured */
     bool library;                 /* through libpsring instead of a comm */
     struct bench_row_model model; /* the model whose gradients `bytes` counts */
-    double theory_time_us;        /* cost_time_s without latency and reduction; NAN: not known */
+    double theory_time_us;        /* cost_time_s without reduction; NAN: not known */
+    double round_trip_s;          /* the longest between hosts (world.h); 0: not known */
 };
 
 /* Message bytes, as float32, over the median time. */

@@ -296,7 +296,10 @@ bool predict_way_terms(const struct predict_model *model, const struct predict_w
                                   .hosts = hosts,
                                   .nominal_bytes_per_s = model->nominal_bytes_per_s,
                                   .compress = compress,
-                                  .one_machine = model->one_machine};
+                                  .one_machine = model->one_machine,
+                                  .added_latency_s = model->added_latency_s,
+                                  .latency_s = model->fit.constants.of[TERM_LATENCY],
+                                  .link_s_per_byte = model->fit.constants.of[TERM_LINK]};
     if (!shape.backend || (way->placement == PLACEMENT_COLOCATED && way->servers > workers))
         return false;
     if (way->placement == PLACEMENT_MIXED)
@@ -321,7 +324,7 @@ struct predict_model predict_model_on(const struct predict_model *model,
                                       const struct predict_cluster *cluster)
 {
     struct predict_model there = *model;
-    there.fit.constants.of[TERM_LATENCY] += cluster->added_latency_s;
+    there.added_latency_s = cluster->added_latency_s;
     if (cluster->bytes_per_s <= 0)
         return there;
     double link_s = model->fit.constants.of[TERM_LINK];

@@ -40,6 +40,16 @@ static double cpu_bytes(const struct predict_shape *shape, const struct cost_sha
     return all;
 }
 
+/* What the added latency costs at the shape's constants. */
+static double distance_of(const struct predict_shape *shape, const struct cost_shape *cost)
+{
+    double bytes_per_s = shape->link_s_per_byte > 0 ? 1 / shape->link_s_per_byte : (double)INFINITY;
+    struct cost_link near = {.latency_s = shape->latency_s, .bytes_per_s = bytes_per_s}, far = near;
+    far.latency_s += shape->added_latency_s;
+    return cost_time_s(shape->backend->cost, cost, &far) -
+           cost_time_s(shape->backend->cost, cost, &near);
+}
+
 bool predict_terms_of(const struct predict_shape *shape, struct predict_terms *terms)
 {
     static const struct cost_link units[] = {
@@ -52,11 +62,13 @@ bool predict_terms_of(const struct predict_shape *shape, struct predict_terms *t
     const struct comm_options options = {.servers = shape->topology.servers,
                                          .placement = shape->topology.placement,
                                          .compress = shape->compress,
-                                         .link_bytes_per_s = shape->nominal_bytes_per_s};
+                                         .link_bytes_per_s = shape->nominal_bytes_per_s,
+                                         .round_trip_s = 2 * shape->added_latency_s};
     struct cost_shape cost =
         cost_shape_of(formula, &shape->topology, shape->hosts, shape->count, &options);
     struct cost_messages messages = {0};
-    *terms = (struct predict_terms){0};
+    *terms = (struct predict_terms){.distance_s = distance_of(shape, &cost)};
+    cost.window = 0; /* for a latency of 1 s, every window would be too short */
     for (size_t i = 0; i < sizeof linear / sizeof *linear; i++)
         terms->of[linear[i]] = cost_time_s(formula, &cost, &units[linear[i]]);
     if (isnan(terms->of[TERM_LINK]))
@@ -86,10 +98,12 @@ double predict_fill_s(const struct predict_terms *terms, const struct predict_te
 struct predict_terms predict_seconds(const struct predict_terms *terms,
                                      const struct predict_terms *constants)
 {
-    struct predict_terms seconds = {.rest_s = terms->rest_s, .fill_bytes = terms->fill_bytes};
+    struct predict_terms seconds = {
+        .rest_s = terms->rest_s, .fill_bytes = terms->fill_bytes, .distance_s = terms->distance_s};
     double fill_s = terms->fill_bytes * constants->of[TERM_LINK];
     for (int t = 0; t < PREDICT_TERMS; t++)
         seconds.of[t] = terms->of[t] * constants->of[t];
+    seconds.of[TERM_LATENCY] += terms->distance_s;
     seconds.of[TERM_BURST] = fmax(seconds.of[TERM_BURST], fill_s - seconds.of[TERM_LINK]);
     seconds.of[TERM_FILL_BURST] = fmax(seconds.of[TERM_FILL_BURST], -fill_s);
     if (terms->rest_s > 0) {

@@ -103,22 +103,6 @@ static void print_cost(void)
            (double)used.ru_maxrss * 1024e-9);
 }
 
-/* The closed form, with latencies, of everything that a plan averages. */
-static double theory_time_us(const struct bench_connection *connection,
-                             const struct bench_plan *plan, double bytes_per_s)
-{
-    const struct cost_formula *formula = connection->backend->cost;
-    const struct cost_link link = {.latency_s = simulated_latency_s(), .bytes_per_s = bytes_per_s};
-    double time_us = 0;
-    for (size_t b = 0; b < (plan->buckets ? plan->buckets->number : 1); b++) {
-        struct cost_shape shape = cost_shape_of(
-            formula, comm_topology(connection->comm), comm_hosts(connection->comm),
-            plan->buckets ? plan->buckets->counts[b] : plan->count, &connection->options);
-        time_us += 1e6 * cost_time_s(formula, &shape, &link);
-    }
-    return time_us;
-}
-
 /* `model`: the model of the steps, or NULL. */
 static enum status report_row(struct simulation *simulation, const struct bench_plan *plan,
                               struct bench_measurement *measured, const struct bench_model *model)
@@ -130,8 +114,6 @@ static enum status report_row(struct simulation *simulation, const struct bench_
     TRY(bench_describe(&row, config, &link, &simulation->connection, plan, measured));
     if (model)
         bench_model_describe(model, config, &row);
-    if (row.link_bytes_per_s > 0)
-        row.theory_time_us = theory_time_us(&simulation->connection, plan, row.link_bytes_per_s);
     row.transport = "simulated";
     row.cpu_busy = -1;
     struct bench_verdict *verdict = &simulation->verdict;

@@ -161,6 +161,7 @@ enum status world_mpi_open(struct world *world, int *argc, char ***argv,
     MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world->size);
     world->concurrent = true;
+    world->round_trip_s = 2 * simulated_latency_s();
     snprintf(world->host, sizeof world->host, "%s", sg_host_self_get_name());
     struct common common = {0};
     if (world->rank == 0) {

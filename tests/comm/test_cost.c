@@ -196,6 +196,24 @@ Test(cost, segments_hide_distance)
     }
 }
 
+/* 8 s of the server's link in 100 pieces. A window that the distance empties lets the link wait
+ * once for every window but the last: 49 times 2 a less the piece that the other one covers. */
+Test(cost, a_short_window_lets_links_wait)
+{
+    const struct cost_link near = {0.01, 1e6, 0}, far = {1, 1e6, 0};
+    struct subject shape = ps(4, 1, PLACEMENT_DEDICATED, 250000);
+    shape.shape.pipeline = 100;
+    double links_s = 4 * 1.01, piece_s = links_s / 100;
+    expect_close(time_s(&shape, &far), 2 + links_s);
+    shape.shape.window = 2;
+    expect_close(time_s(&shape, &near), 0.02 + links_s);
+    expect_close(time_s(&shape, &far), 2 + links_s + 49 * (2 - piece_s));
+    shape.shape.window = 60; /* holds 2.4 s of the link */
+    expect_close(time_s(&shape, &far), 2 + links_s);
+    shape.shape.window = 100;
+    expect_close(time_s(&shape, &(struct cost_link){100, 1e6, 0}), 200 + links_s);
+}
+
 Test(cost, bound)
 {
     expect_close(cost_bound_s(1, 250000, 1e6), 0);

@@ -2,6 +2,7 @@
  * stranger does not delay the others. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <poll.h>
 #include <sys/resource.h>
 
 #include "common/net/control.h"
@@ -64,6 +65,24 @@ Test(listener, a_hello_in_pieces)
     cr_assert_eq(listener_wait(&listener, 0, &socket, 1, &found, &ours, &which), LISTENER_WATCHED);
     cr_assert_eq(which, 0);
     stream_close(&socket);
+    listener_close(&listener);
+}
+
+/* The kernel measures a round trip while it connects, at both ends. */
+Test(listener, a_connection_knows_its_round_trip)
+{
+    struct listener listener;
+    int accepted;
+    open_any(&listener);
+    int ours = connect_to(&listener);
+    cr_assert_eq(stream_wait(listener.socket, POLLIN, deadline_ms(LONG_MS), NULL, NULL), 0);
+    cr_assert_eq(stream_accept(listener.socket, &accepted), 0);
+    cr_expect_gt(stream_round_trip_s(ours), 0);
+    cr_expect_gt(stream_round_trip_s(accepted), 0);
+    cr_expect_eq(stream_round_trip_s(listener.socket), 0);
+    cr_expect_eq(stream_round_trip_s(-1), 0);
+    stream_close(&accepted);
+    stream_close(&ours);
     listener_close(&listener);
 }
 

@@ -185,6 +185,44 @@ Test(shard, windows_fill_a_known_link)
     }
 }
 
+/* The table of chunks and windows for 4.8 MB: bytes of a chunk, chunks of a window. A round trip
+ * below a millisecond changes nothing. From there on, the windows of all senders together hold rate
+ * x round trip more than without distance, in chunks of the same length. An unknown rate counts as
+ * 157 MB/s. A short vector's window ends with its chunks. */
+Test(shard, windows_cover_the_distance)
+{
+    static const double round_trips[] = {0, 0.9e-3, 1e-3, 10e-3, 50e-3, 100e-3};
+    enum { TRIPS = sizeof round_trips / sizeof *round_trips };
+    static const struct {
+        int workers, servers;
+        enum placement placement;
+        size_t bytes;
+        double link_bytes_per_s;
+        size_t chunk_bytes;
+        int windows[TRIPS];
+    } cases[] = {
+        {4, 1, PLACEMENT_DEDICATED, 4800000, 25e6, 15624, {4, 4, 5, 9, 25, 45}},
+        {4, 1, PLACEMENT_DEDICATED, 65536, 25e6, 4096, {2, 2, 4, 16, 16, 16}},
+        {4, 4, PLACEMENT_COLOCATED, 4800000, 25e6, 15624, {4, 4, 5, 9, 25, 45}},
+        {4, 1, PLACEMENT_DEDICATED, 4800000, 125e6, 65536, {4, 4, 5, 9, 28, 52}},
+        {4, 1, PLACEMENT_DEDICATED, 4800000, 0, 65536, {6, 6, 7, 12, 36, 66}},
+        {16, 4, PLACEMENT_DEDICATED, 25600000, 125e6, 19528, {4, 4, 5, 9, 25, 45}},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct topology topology =
+            servers_of(cases[c].workers, cases[c].servers, cases[c].placement);
+        size_t count = cases[c].bytes / sizeof(float);
+        for (int t = 0; t < TRIPS; t++) {
+            const struct comm_options options = {.link_bytes_per_s = cases[c].link_bytes_per_s,
+                                                 .round_trip_s = round_trips[t]};
+            struct shard_plan plan = shard_plan(&topology, count, &options);
+            cr_expect_eq(plan.chunk_count * sizeof(float), cases[c].chunk_bytes, "case %zu", c);
+            cr_expect_eq(plan.window, cases[c].windows[t], "case %zu, round trip %g s: window %d",
+                         c, round_trips[t], plan.window);
+        }
+    }
+}
+
 /* Servers that own the parameters answer with float32, for any type of gradient. */
 Test(shard, an_answer_is_no_longer_than_a_segment)
 {
