@@ -24,8 +24,8 @@
  *
  *     time = 2a + (q + (2p - q)/K) M/B + (W-1) s M g
  *
- * plus (K/w - 1) times what 2a exceeds w-1 pieces of the links' time by, if the window of w pieces
- * is shorter than the distance (shard.h chooses one that is not).
+ * A window of w pieces may be shorter than the distance (shard.h chooses one that is not). The time
+ * is then longer by (K/w - 1) times what 2a exceeds w-1 pieces by.
  *
  * Here p M is the load of the busiest direction of a host's link while workers push, and q M is the
  * load of pushes and pulls overlapped. The largest shard is s M, and K is the number of chunks that

@@ -22,7 +22,7 @@ struct cost_shape {
     size_t count;             /* elements of the message */
     size_t element_bytes;     /* of one on the wire: 4, or 2 if compressed */
     size_t pipeline;          /* K: pieces that overlap sending with receiving; 1: none */
-    size_t window;            /* of these pieces, at most so many are unanswered; 0: any number */
+    size_t window;            /* the most pieces that are unanswered at a time; 0: any number */
     /* (workers, then spare servers) The host of each; equal numbers mean one host. NULL: all
      * differ. */
     const int *hosts;

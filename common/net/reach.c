@@ -1,7 +1,7 @@
 /*
  * Finds the address by which other ranks reach a rank. A host has several (docker0 has 172.17.0.1
  * on every host), and only a connection shows which of them works. After a rendezvous each rank has
- * a connection to rank 0. Under MPI the first rank of each host makes one: rank 0 offers all its
+ * a connection to rank 0. Under MPI the first rank of each host makes one. Rank 0 offers all its
  * addresses, or the one of --subnet, and the first address that leads to rank 0 counts. The same
  * connections show how far away the hosts are.
  */
@@ -16,7 +16,7 @@
 #include "common/net/control.h"
 #include "common/net/world_impl.h"
 
-/* What a rank has found. All bytes are set, with padding. */
+/* The findings of a rank. All bytes are set, with padding. */
 struct reach {
     union address at;
     double round_trip_s; /* to rank 0 */

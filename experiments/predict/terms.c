@@ -40,7 +40,7 @@ static double cpu_bytes(const struct predict_shape *shape, const struct cost_sha
     return all;
 }
 
-/* What the added latency costs at the shape's constants. */
+/* The cost of the added latency at the shape's constants. */
 static double distance_of(const struct predict_shape *shape, const struct cost_shape *cost)
 {
     double bytes_per_s = shape->link_s_per_byte > 0 ? 1 / shape->link_s_per_byte : (double)INFINITY;

@@ -196,8 +196,8 @@ Test(cost, segments_hide_distance)
     }
 }
 
-/* 8 s of the server's link in 100 pieces. A window that the distance empties lets the link wait
- * once for every window but the last: 49 times 2 a less the piece that the other one covers. */
+/* The server's link needs 4.04 s for 100 pieces. Under a window that is too short for the distance,
+ * it waits after every window but the last. */
 Test(cost, a_short_window_lets_links_wait)
 {
     const struct cost_link near = {0.01, 1e6, 0}, far = {1, 1e6, 0};
