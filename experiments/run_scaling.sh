@@ -11,6 +11,8 @@
 #   --hosts LIST        numbers of workers, e.g. 1,2,4,8; or real machines that mpirun reaches and that have this folder
 #                       at the same path: a,b,c,d, or @FILE (a hostfile), or slurm (this Slurm allocation). The script
 #                       checks them first. PSRING_BIND_SUBNET=10.0.0.0/24 names their network.
+#   --switch-host NAME  with real machines: a further one that has all their rate, where their links meet. Also measures
+#                       a server there. The virtual cluster measures it in its switch.
 #   --rate RATE         rate of each host's link (default: 200mbit); with real machines, the nominal rate
 #   --shape SHAPE       shape of the virtual cluster: racks with a limited link between them, hosts with other rates;
 #                       see vcluster.sh --help (default: flat)
@@ -58,7 +60,7 @@ heed_interrupts "$@"
 
 parse_arguments()
 {
-    mode=default out='' host_list='' rate='' shape=flat limit='' sizes='' train=yes steps='' data='' psring=''
+    mode=default out='' host_list='' switch_host='' rate='' shape=flat limit='' sizes='' train=yes steps='' data='' psring=''
     command_line="$0 $*"
     while (($# > 0)); do
         case $1 in
@@ -74,11 +76,12 @@ parse_arguments()
             usage
             exit 0
             ;;
-        --out | --hosts | --rate | --shape | --limit | --sizes | --steps | --data | --psring)
+        --out | --hosts | --switch-host | --rate | --shape | --limit | --sizes | --steps | --data | --psring)
             (($# >= 2)) || { say "$1 needs a value; see run_scaling.sh --help" && exit 2; }
             case $1 in
             --out) out=$2 ;;
             --hosts) host_list=$2 ;;
+            --switch-host) switch_host=$2 ;;
             --rate) rate=$2 ;;
             --shape) shape=$2 ;;
             --limit) limit=$2 ;;
@@ -149,6 +152,8 @@ choose_sweep()
         counts=$(counts_on ${#machines[@]} "$counts")
         [[ $rate ]] || link_bits=0 # not known
     fi
+    [[ ! $switch_host ]] || { [[ $real_hosts && $switch_host =~ ^[A-Za-z0-9._-]+$ && ",$real_hosts," != *",$switch_host,"* ]]; } ||
+        { say "--switch-host '$switch_host': expected the name of one further machine, with --hosts NAME,NAME,..." && exit 2; }
     rate=${rate:-$([[ $real_hosts ]] || echo 200mbit)}
     mapfile -t workers_list < <(tr ',' '\n' <<<"$counts" | sort -nu)
     mapfile -t sizes < <(tr ',' '\n' <<<"$sizes" | sort -nu)
@@ -279,7 +284,7 @@ measure_point()
     limit_s=${limit:-$(limit_of "$kind" "$workers" "$list")}
     case $kind in
     bench | slots | second)
-        measure "$configuration, $(counted "$workers" worker)${placing:+ on $((workers / SLOTS)) hosts}, all-reduces of $list bytes$([[ $kind != second ]] || echo ', second start')" "$ranks" \
+        measure "$configuration, $(counted "$workers" worker)$([[ $kind != slots ]] || echo " on $((workers / SLOTS)) hosts"), all-reduces of $list bytes$([[ $kind != second ]] || echo ', second start')" "$ranks" \
             "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" \
             --csv "$rows/${2:-bench.csv}"
         ;;

@@ -3,8 +3,8 @@
 #
 #   vcluster.sh up --hosts N[xS] --rate RATE [--shape SHAPE] [--owner PID]
 #                                                          create, repair or change the cluster
-#   vcluster.sh run -n N [--ranks-per-host K] [--map-by slot|node] [--launch-timeout S] [--mca KEY VALUE]...
-#                   [-x VAR[=VALUE]]... -- COMMAND...      mpirun over the hosts
+#   vcluster.sh run -n N [--ranks-per-host K] [--map-by slot|node] [--in-switch K] [--launch-timeout S]
+#                   [--mca KEY VALUE]... [-x VAR[=VALUE]]... -- COMMAND...      mpirun over the hosts
 #   vcluster.sh exec HOST -- COMMAND...                    one command on one host (host0, ... or switch)
 #   vcluster.sh status                                     show the clusters; exits with 1 if anything is wrong
 #   vcluster.sh down [--all]                               remove the cluster, with every process in it
@@ -18,7 +18,8 @@
 #   --hosts 4x2    makes four hosts with two slots each
 #
 # The command run puts rank r on host r. With more ranks than hosts it fills each host with K neighbouring ranks
-# (default: its slots). With --map-by node neighbours are on different hosts: with 4x2, ranks 0 and 4 on host0. The
+# (default: its slots). With --map-by node neighbours are on different hosts: with 4x2, ranks 0 and 4 on host0. With
+# --in-switch K the last K ranks are in the switch, where no link limits them (psring --placement switch). The
 # command ends ranks that have not begun after S seconds (default: 60), because a host is cut off, for example.
 #
 # A host is a network namespace with one interface, eth0. The switch is one more namespace with a bridge, and a bridge

@@ -62,6 +62,12 @@ static struct ps_shares shares_of(const struct topology *topology)
     return shares;
 }
 
+/* A server in the switch uses only the links of the workers. */
+static bool has_a_link(const struct topology *topology, int rank)
+{
+    return topology->placement != PLACEMENT_SWITCH || rank < topology->workers;
+}
+
 /* Adds the host of rank `first`. Each of its workers pushes the shards that servers elsewhere own.
  * Each worker elsewhere pushes the shards of this host's servers. */
 static void add_host(struct ps_load *load, const struct cost_shape *shape, struct ps_shares shares,
@@ -73,7 +79,7 @@ static void add_host(struct ps_load *load, const struct cost_shape *shape, struc
     int from = shape->hosts ? 0 : first; /* without hosts: only this rank, on its own host */
     int end = shape->hosts ? topology->workers + spare : first + 1;
     for (int rank = from; rank < end; rank++) {
-        if (!cost_same_host(shape, first, rank))
+        if (!cost_same_host(shape, first, rank) || !has_a_link(topology, rank))
             continue;
         workers += rank < topology->workers;
         share += rank >= topology->workers ? shares.spare : rank < inside ? shares.beside : 0;

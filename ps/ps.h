@@ -32,6 +32,7 @@
  * ps/shard.h cuts it into.
  *
  *     dedicated          p = q = max(1, W/S): in all (1 + 1/K) max(1, W/S)
+ *     in the switch      p = q = 1, for any S: 2(W-1)/W times as fast as the ring
  *     colocated, S < W   p = (W-1)/S, q = (W+S-2)/S
  *     colocated, S = W   p = (W-1)/W, q = 2p: the ring's bytes, whatever K
  *     mixed              p = q = 2W(W-1)/(W^2 + kW - 2k) for 0 < k < W spare servers, the optimum
@@ -42,6 +43,10 @@
  * of M. For the busiest host:
  *
  *     out = w (1-t), in = (W-w) t,   p = the larger of the two, q = out + in
+ *
+ * A server in the switch sums what passes through it, so that a worker sends and receives only M
+ * (Sapio et al. 2021, "Scaling Distributed Machine Learning with In-Network Aggregation", NSDI;
+ * Graham et al. 2016, "SHArP"). The bound of 2(W-1)/W M/B holds for workers alone.
  *
  * Source: Jiang et al. 2020, "A unified architecture for accelerating distributed DNN training in
  * heterogeneous GPU/CPU clusters" (OSDI), sections 2 and 4.1.

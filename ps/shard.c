@@ -122,6 +122,8 @@ static size_t bytes_held(const struct comm_options *options)
 static size_t link_uses(const struct topology *topology, size_t count, size_t longest)
 {
     size_t out = longest > 0 ? size_divide_up(count, longest) : 1;
+    if (topology->placement == PLACEMENT_SWITCH)
+        return out; /* the server's link is no limit */
     return clamp(out, (size_t)topology->workers, (size_t)-1);
 }
 

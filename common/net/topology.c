@@ -39,6 +39,7 @@ int topology_spare(const struct topology *topology)
 {
     switch (topology->placement) {
     case PLACEMENT_DEDICATED:
+    case PLACEMENT_SWITCH:
         return topology->servers;
     case PLACEMENT_MIXED:
         return topology->servers - topology->workers;

@@ -1,9 +1,10 @@
 /*
  * The roles of ranks. A *node* is one end of messages: workers are nodes 0..workers-1, servers are
  * nodes workers..workers+servers-1. A *rank* is a process. Dedicated servers have their own ranks,
- * after the workers' ranks. Colocated servers are threads inside the first workers' processes.
- * Mixed: every worker has a colocated server, and spare servers have their own ranks. Pure
- * arithmetic.
+ * after the workers' ranks. Servers in the switch are dedicated servers where the workers' links
+ * meet, so that no link of their own limits them. Colocated servers are threads inside the first
+ * workers' processes. Mixed: every worker has a colocated server, and spare servers have their own
+ * ranks. Pure arithmetic.
  */
 #ifndef PSRING_COMMON_NET_TOPOLOGY_H
 #define PSRING_COMMON_NET_TOPOLOGY_H
@@ -12,7 +13,7 @@
 
 #include "common/base/status.h"
 
-enum placement { PLACEMENT_DEDICATED, PLACEMENT_COLOCATED, PLACEMENT_MIXED };
+enum placement { PLACEMENT_DEDICATED, PLACEMENT_COLOCATED, PLACEMENT_MIXED, PLACEMENT_SWITCH };
 enum node_role { NODE_WORKER, NODE_SERVER };
 
 struct topology {

@@ -106,7 +106,7 @@ first_rank_on()
 find_hindrance()
 {
     local host first
-    for ((host = 0; host * ranks_per_host < ranks; host++)); do
+    for ((host = 0; host * ranks_per_host < on_hosts; host++)); do
         first="rank $(first_rank_on $host) on host$host"
         if ! host_answers $host; then
             echo "$first cannot, its host does not answer" && return
@@ -130,20 +130,21 @@ wait_until_begun()
 
 run()
 {
-    local ranks='' ranks_per_host='' map_by=slot launch_timeout=60 extra=()
+    local ranks='' ranks_per_host='' map_by=slot in_switch=0 launch_timeout=60 extra=()
     while (($# > 0)); do
         case $1 in
         --)
             shift
             break
             ;;
-        -n | --name | --ranks-per-host | --map-by | --launch-timeout | -x)
+        -n | --name | --ranks-per-host | --map-by | --in-switch | --launch-timeout | -x)
             (($# >= 2)) || bad_usage "$1 needs a value"
             case $1 in
             -n) ranks=$2 ;;
             --name) set_name "$2" ;;
             --ranks-per-host) ranks_per_host=$2 ;;
             --map-by) map_by=$2 ;;
+            --in-switch) in_switch=$2 ;;
             --launch-timeout) launch_timeout=$2 ;;
             -x) extra+=(-x "$2") ;;
             esac
@@ -165,16 +166,20 @@ run()
     require_cluster
     command -v mpirun >/dev/null || die "mpirun is missing; run experiments/setup.sh"
     [[ $map_by == slot || $map_by == node ]] || bad_usage "run: --map-by '$map_by': expected slot or node"
+    { [[ $in_switch =~ ^(0|[1-9][0-9]{0,3})$ ]] && ((in_switch < ranks)); } ||
+        bad_usage "run: --in-switch '$in_switch': expected fewer ranks than -n $ranks, and one worker at least"
+    [[ $map_by == slot ]] || ((in_switch == 0)) || bad_usage "run: --in-switch needs --map-by slot, the default"
+    local on_hosts=$((ranks - in_switch))
     ((slots == 1)) || ranks_per_host=${ranks_per_host:-$slots}
     if [[ -z $ranks_per_host ]]; then
-        ranks_per_host=$(((ranks + hosts - 1) / hosts))
+        ranks_per_host=$(((on_hosts + hosts - 1) / hosts))
         ((ranks_per_host == 1)) ||
-            echo "vcluster.sh: $ranks ranks on $hosts hosts: up to $ranks_per_host ranks share a link" >&2
+            echo "vcluster.sh: $on_hosts ranks on $hosts hosts: up to $ranks_per_host ranks share a link" >&2
     fi
     [[ $ranks_per_host =~ ^[1-9][0-9]{0,3}$ ]] ||
         bad_usage "run: --ranks-per-host '$ranks_per_host': expected a number"
-    ((ranks <= hosts * ranks_per_host)) ||
-        die "run: $ranks ranks do not fit on $hosts hosts with $ranks_per_host a host; create more hosts, or increase --ranks-per-host"
+    ((on_hosts <= hosts * ranks_per_host)) ||
+        die "run: $on_hosts ranks do not fit on $hosts hosts with $ranks_per_host a host; create more hosts, or increase --ranks-per-host"
 
     local run_directory run_pid
     run_directory=$(mktemp -d "$STATE/$name/run.XXXXXX")
@@ -196,12 +201,20 @@ run()
 # Becomes mpirun, in a new session and process namespace. Ends with this script, even after a SIGKILL.
 start_mpirun()
 {
-    local used_hosts=$(((ranks + ranks_per_host - 1) / ranks_per_host)) host list=''
+    local used_hosts=$(((on_hosts + ranks_per_host - 1) / ranks_per_host)) host list='' rank where
     for ((host = 0; host < used_hosts; host++)); do
         list+=${list:+,}host$host:$ranks_per_host
     done
+    where=(--host "$list" --map-by "$map_by")
+    if ((in_switch > 0)); then
+        # mpirun itself runs in the switch, and would place rank 0 there. A list with a line for each rank fixes all.
+        for ((rank = 0; rank < ranks; rank++)); do
+            ((rank < on_hosts)) && echo "host$((rank / ranks_per_host))" || echo switch
+        done >"$run_directory/ranks"
+        where=(--hostfile "$run_directory/ranks" --map-by seq)
+    fi
     # shellcheck disable=SC2054  # the commas are mpirun's
-    local mpi=(mpirun -n "$ranks" --host "$list" --map-by "$map_by" --bind-to none --oversubscribe
+    local mpi=(mpirun -n "$ranks" "${where[@]}" --bind-to none --oversubscribe
         --allow-run-as-root
         --mca plm rsh --mca plm_rsh_agent "/bin/sh $run_directory/agent" --mca plm_rsh_no_tree_spawn 1
         --mca orte_tmpdir_base "$run_directory" --mca orte_fork_agent "/bin/sh $run_directory/begin"

@@ -15,7 +15,7 @@
 #include "models/published.h"
 #include "ring/baselines/baselines.h"
 
-const char *const config_placement_words[] = {"dedicated", "colocated", "mixed", NULL};
+const char *const config_placement_words[] = {"dedicated", "colocated", "mixed", "switch", NULL};
 const char *const config_reduce_order_words[] = {"any", "ring", NULL};
 const char *const config_nccl_algo_words[] = {"ring", "tree", "auto", NULL};
 
@@ -243,7 +243,8 @@ static const struct config_row rows[] = {
       .choices = config_placement_words,
       .help = "Run servers as K extra ranks (dedicated), as threads in the first K workers "
               "(colocated), or both (mixed). mixed has a server in each worker and K extra ranks, "
-              "with shards that load all links equally."}},
+              "with shards that load all links equally. switch: as dedicated, where the workers' "
+              "links meet, so that no link limits them (vcluster.sh run --in-switch K)."}},
     {RUNS_IF(AVERAGE, obeys_reduce_order, "any"),
      {"reduce-order", 0, OPTION_CHOICE, FIELD(reduce_order), "any",
       .choices = config_reduce_order_words,

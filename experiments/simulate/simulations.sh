@@ -69,6 +69,16 @@ flat()
     simulate "${network:-flat}" "$out/simulate.csv" --sizes "$bytes" "$@"
 }
 
+# One server where the links of this number of workers meet: its link is as fast as all of theirs.
+in_switch()
+{
+    local hosts=$(($1 + 1)) options
+    read -ra options < <(served 1)
+    platform slow="$1" slow_factor="$1"
+    ranks "$hosts"
+    simulate flat "$out/simulate.csv" --sizes "$bytes" --backend ps --placement switch "${options[@]}"
+}
+
 simulate_flat()
 {
     local w servers options
@@ -83,6 +93,7 @@ simulate_flat()
             flat $((w + servers)) --backend ps --placement dedicated "${options[@]}"
             ((servers < w)) || flat "$w" --backend ps --placement colocated "${options[@]}"
         done
+        in_switch "$w"
     done
     for ((w = 2; w <= workers; w *= 2)); do
         network=flat-in-segments flat "$w" --backend ring

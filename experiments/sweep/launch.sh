@@ -7,12 +7,14 @@
 raise_network()
 {
     local refusal remedy
-    cluster=''
+    cluster='' has_switch='' # whether servers can run where the hosts' links meet
     if [[ $real_hosts ]]; then
         network=hosts${rate:+:$rate}
+        has_switch=${switch_host:-}
     elif ! namespaces_refused; then
         cluster=scaling-$$
         network=vcluster:$rate$([[ $shape == flat ]] || echo "/$shape")
+        [[ $shape != flat ]] || has_switch=yes
         # As many hosts for dedicated servers as for workers. --owner removes the cluster even after a SIGKILL.
         "$here/vcluster.sh" up --name "$cluster" --hosts $((2 * max_workers)) --rate "$rate" --shape "$shape" --owner $$
     elif [[ $shape != flat ]]; then
@@ -29,7 +31,7 @@ raise_network()
 launch()
 {
     # TCP for every backend. By default Open MPI alone would use shared memory within a machine.
-    local ranks=$1 bound=() mpi=(mpirun -n "$1" --bind-to none --oversubscribe --mca pml ob1
+    local ranks=$1 bound=() names=$real_hosts mpi=(mpirun -n "$1" --bind-to none --oversubscribe --mca pml ob1
         --mca btl "self,tcp")
     shift
     ((EUID != 0)) || mpi+=(--allow-run-as-root)
@@ -43,7 +45,10 @@ launch()
         if [[ ${on_gpus:-} ]]; then # host by host
             mpi+=(--host "${real_hosts//,/:$gpus,}:$gpus" --map-by slot)
         else
-            mpi+=(--host "$real_hosts" --map-by node)
+            if [[ ${placing[0]:-} == --in-switch ]]; then # a host for each worker, then the one of the servers
+                names=$(cut -d , -f "1-$((ranks - placing[1]))" <<<"$real_hosts"),$switch_host:${placing[1]}
+            fi
+            mpi+=(--host "$names" --map-by node)
         fi
         mpi+=(-x "PSRING_NETWORK=$network" -x "PSRING_LINK_BITS=$link_bits")
         [[ -z ${PSRING_BIND_SUBNET:-} ]] ||

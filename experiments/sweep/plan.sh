@@ -6,6 +6,7 @@
 #   ps-dedicated-K   K servers on separate hosts
 #   ps-colocated-K   K servers inside workers
 #   ps-mixed-K       a server in each worker, and K on separate hosts
+#   ps-switch-K      K servers where the links of the hosts meet
 #   hierarchical     on hosts with several slots; also ring-apart, the ring with neighbours on different hosts
 # A suffix +zmq, +mpi or +tcp chooses the transport (default: the backend's own). +fp16 compresses.
 
@@ -32,6 +33,7 @@ configurations()
         echo "ps-colocated-$servers"
     done
     ((workers < 2)) || echo "ps-mixed-$((workers / 2))"
+    [[ ! ${has_switch:-} ]] || ((workers < 2)) || echo ps-switch-1
     printf '%s\n' ring rhd
     for algorithm in "${MPI_ALGORITHMS[@]}"; do
         [[ ${mode:-} == quick && $algorithm == segmented ]] || echo "mpi-$algorithm"
@@ -52,7 +54,7 @@ second_starts()
         # The role of a configuration in the answer. W and W/2 servers have one role for all W.
         function role(name, workers, part) {
             split(name, part, "-")
-            if (name == "ring" || name == "rhd" || name ~ /^mpi-[a-z]+$/ || name ~ /^ps-(dedicated|colocated)-1$/)
+            if (name == "ring" || name == "rhd" || name ~ /^mpi-[a-z]+$/ || name ~ /^ps-(dedicated|colocated|switch)-1$/)
                 return name
             if (name ~ /^ps-(dedicated|colocated)-[0-9]+$/ && part[3] == workers)
                 return part[2] "-W"
@@ -134,6 +136,8 @@ backend_arguments()
 # placing_of KIND CONFIGURATION: prints options of vcluster.sh run that place the ranks.
 placing_of()
 {
+    local plain=${2%+*}
+    [[ $plain != ps-switch-* ]] || { echo --in-switch "${plain##*-}" && return; }
     [[ $1 == slots ]] || { echo && return; }
     echo --ranks-per-host "$SLOTS" "$([[ $2 != *-apart ]] || echo "--map-by node")"
 }
@@ -143,7 +147,7 @@ ranks_of()
 {
     local plain=${1%+*}
     case $plain in
-    ps-dedicated-* | ps-mixed-*) echo $(($2 + ${plain##*-})) ;;
+    ps-dedicated-* | ps-mixed-* | ps-switch-*) echo $(($2 + ${plain##*-})) ;;
     *) echo "$2" ;;
     esac
 }

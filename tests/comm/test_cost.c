@@ -168,6 +168,13 @@ Test(cost, times)
     shape.shape.pipeline = 4;
     expect_close(time_s(&shape, &link), 0.002 + 1.25 + 0.00375);
 
+    shape = ps(4, 1, PLACEMENT_SWITCH, count); /* no link of its own */
+    shape.shape.pipeline = 4;
+    expect_close(time_s(&shape, &link), 0.002 + 1.25 + 0.03);
+    expect_traffic(shape, 4, 4 * count, 4 * count);
+    shape.shape.hosts = two_by_two_and_one; /* two workers share a link */
+    expect_close(time_s(&shape, &link), 0.002 + 2.5 + 0.03);
+
     shape = ps(4, 4, PLACEMENT_COLOCATED, count); /* the ring's bytes, whatever K */
     expect_close(time_s(&shape, &link), 0.002 + 1.5 + 0.0075);
     shape = ps(4, 1, PLACEMENT_COLOCATED, count); /* p = 3, q = 3 */

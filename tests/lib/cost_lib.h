@@ -46,7 +46,8 @@ static inline struct subject hierarchical(int workers, const int *hosts, enum re
     return subject;
 }
 
-static const int two_by_two[] = {0, 0, 2, 2}, apart[] = {0, 1, 0, 1}, one_host[] = {0, 0, 0, 0},
+static const int two_by_two[] = {0, 0, 2, 2}, two_by_two_and_one[] = {0, 0, 2, 2, 4},
+                 apart[] = {0, 1, 0, 1}, one_host[] = {0, 0, 0, 0},
                  three_by_two[] = {0, 0, 2, 2, 4, 4}, uneven[] = {0, 0, 0, 3};
 
 /* Cut into slices, so even a short vector is halved. */

@@ -61,7 +61,7 @@ Test(config_check, a_name_of_before_names_the_one_of_now)
 
 Test(config_check, words_of_choices)
 {
-    refuse(CONFIG_TRAIN, "--placement both", "expected dedicated | colocated | mixed");
+    refuse(CONFIG_TRAIN, "--placement both", "expected dedicated | colocated | mixed | switch");
     refuse(CONFIG_TRAIN, "--backend grpc",
            "expected none | ps | ring | mpi | nccl | rhd | hierarchical");
     refuse(CONFIG_TRAIN, "--transport udp", "expected auto | zmq | mpi | tcp");

@@ -159,6 +159,21 @@ Test(shard, windows_stay_below_a_ports_queue)
     }
 }
 
+/* In the switch no link of the server's carries the chunks of all workers: the chunks and windows
+ * are those of one worker's link. */
+Test(shard, a_server_in_the_switch_has_no_link)
+{
+    const struct comm_options options = {.link_bytes_per_s = 25e6};
+    for (int workers = 1; workers <= 64; workers *= 4) {
+        struct topology beside = servers_of(workers, 1, PLACEMENT_DEDICATED), in = beside;
+        in.placement = PLACEMENT_SWITCH;
+        struct shard_plan one = shard_plan(&in, 1 << 20, &options);
+        cr_expect_eq(one.chunk_count * sizeof(float) * (size_t)one.window, 4 * 62500u);
+        cr_expect_eq(one.chunk_count == shard_plan(&beside, 1 << 20, &options).chunk_count,
+                     workers == 1);
+    }
+}
+
 /* A window is 10 ms of a link, but at least four messages of at least 16 KB, for any element size.
  * With fewer messages, pushes and answers would alternate on the links. */
 Test(shard, windows_fill_a_known_link)
