@@ -137,7 +137,8 @@ struct wire {
 /*
  * Finds the interface of this host's traffic: the one of `subnet`, or the transport's choice.
  * All ranks of a machine share the counter of loopback, which cannot show the bytes of one rank:
- * wire_sent_bytes then returns false. Errors: logged.
+ * wire_sent_bytes then returns false, and so it does after a warning if no interface has the
+ * address. Errors: logged.
  */
 enum status wire_open(struct wire *wire, const struct world *world, const char *subnet);
 

@@ -1,7 +1,10 @@
 /* The kernel's interface counters, parsed from texts like /proc/net/dev. */
 #include "experiments/bench/measure.h"
 
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
+
+#include "common/net/address.h"
 
 static const char text[] =
     "Inter-|   Receive                                                |  Transmit\n"
@@ -45,5 +48,18 @@ Test(wire, loopback_does_not_count)
     cr_expect_str_eq(wire.interface, "");
     cr_expect_not(wire_sent_bytes(&wire, &bytes));
     cr_assert_eq(wire_open(&wire, &world, "127.0.0.0/8"), STATUS_OK);
+    cr_expect_not(wire_sent_bytes(&wire, &bytes));
+}
+
+/* A list of interfaces that lacks the rank's address does not end the measurement. */
+Test(wire, an_unknown_interface_does_not_count)
+{
+    struct wire wire;
+    uint64_t bytes;
+    union address address = {.v4 = {.sin_family = AF_INET}};
+    struct world world = {.address = &address};
+    inet_pton(AF_INET, "192.0.2.1", &address.v4.sin_addr); /* for documentation (RFC 5737) */
+    cr_assert_eq(wire_open(&wire, &world, NULL), STATUS_OK);
+    cr_expect_str_eq(wire.interface, "");
     cr_expect_not(wire_sent_bytes(&wire, &bytes));
 }
