@@ -130,12 +130,12 @@ const struct cost_formula ring_cost = {
 /* -------- halving-doubling -------------------------------------------------------------------- */
 
 /*
- *     rank r sends   M - L[r] + R[r]   and receives as much
+ *     rank r sends   M - L[c] + R[r]   and receives as much
  *
- * L[i] is the bytes of chunk i of W, and M is their sum. R[r] is the bytes that rank r receives
- * while halving (halving_schedule.h). In every step, each partner sends the chunks of rank r's new
- * half (third, ...). If all chunks are equal, R[r] is (W-1)/W M. A rank thus sends about 2(W-1)/W
- * M.
+ * L[i] is the bytes of chunk i of W, M is their sum, and c is halving_chunk of rank r. R[r] is the
+ * bytes that rank r receives while halving (halving_schedule.h). In every step, each partner sends
+ * the chunks of rank r's new half (third, ...). If all chunks are equal, R[r] is (W-1)/W M. A rank
+ * thus sends about 2(W-1)/W M.
  *
  *     time = 2 F a + 2(W-1)/W M/B + (W-1)/W M g
  *
@@ -168,11 +168,11 @@ static uint64_t chunks_bytes(const struct cost_shape *shape, int first, int size
 static uint64_t halving_received(const struct cost_shape *shape, int rank)
 {
     uint64_t bytes = 0;
-    int first = 0, size = shape->topology.workers;
+    int first = 0, size = shape->topology.workers, chunk = halving_chunk(size, rank);
     while (size > 1) {
         int parts = halving_parts(size);
         size /= parts;
-        first += (rank - first) / size * size;
+        first += (chunk - first) / size * size;
         bytes += (uint64_t)(parts - 1) * chunks_bytes(shape, first, size);
     }
     return bytes;
@@ -202,17 +202,19 @@ static struct cost_traffic halving_traffic(const struct cost_shape *shape, int r
         uint64_t all = (uint64_t)doubling_steps(workers) * cost_bytes(shape, shape->count);
         return (struct cost_traffic){all, all};
     }
-    uint64_t given = cost_bytes(shape, shape->count) - cost_part_bytes(shape, workers, rank);
+    uint64_t given = cost_bytes(shape, shape->count) -
+                     cost_part_bytes(shape, workers, halving_chunk(workers, rank));
     uint64_t bytes = given + halving_received(shape, rank);
     return (struct cost_traffic){bytes, bytes};
 }
 
-/* Number of partners on other hosts in this step. A rank has one partner in every other part. */
-static int partners_apart(const struct cost_shape *shape, int rank, int size, int parts)
+/* Number of partners on other hosts in a step. A rank has one in every other part, `stride` from
+ * one part to the next. */
+static int partners_apart(const struct cost_shape *shape, int rank, int stride, int parts)
 {
-    int part = size / parts, place = rank % size, apart = 0;
-    for (int other = place % part; other < size; other += part)
-        apart += !cost_same_host(shape, rank, rank - place + other);
+    int part = rank / stride % parts, apart = 0;
+    for (int other = 0; other < parts; other++)
+        apart += !cost_same_host(shape, rank, rank + (other - part) * stride);
     return apart;
 }
 
@@ -222,8 +224,8 @@ static double share_apart(const struct cost_shape *shape, int rank)
     double share = 0;
     int workers = shape->topology.workers;
     for (int size = workers; size > 1;) {
-        int parts = halving_parts(size);
-        share += 2.0 * partners_apart(shape, rank, size, parts) * (size / parts) / workers;
+        int parts = halving_parts(size), stride = workers / size;
+        share += 2.0 * partners_apart(shape, rank, stride, parts) * (size / parts) / workers;
         size /= parts;
     }
     return share;

@@ -6,21 +6,23 @@
  * vector the steps cost more than the bytes. This algorithm moves the same bytes in at most 2 lg N
  * steps. (Rabenseifner 2004; Thakur, Rabenseifner and Gropp 2005, section 4.)
  *
- * Algorithm. Cut the vector into N chunks. In the first step the workers form two halves, and each
- * worker exchanges with its partner in the other half. It sends the chunks of the partner's half
- * and adds the received chunks to those of its own half. It then sends half of these to a partner
- * in its own half, and so on (*recursive halving*). After lg N steps it holds one chunk, which is
- * complete (*reduce-scatter*). Then everything runs in reverse (*recursive doubling*): each worker
- * sends back, complete, what it received, and receives what it sent (*all-gather*).
+ * Algorithm. Cut the vector into N chunks. In the first step each worker exchanges with its
+ * neighbour: one is responsible for the first half of the chunks, the other for the second. It
+ * sends the chunks of the partner's half and adds the received chunks to those of its own half. It
+ * then sends half of these to a worker two ranks away, and so on (*recursive halving*). After lg N
+ * steps it holds one chunk, which is complete (*reduce-scatter*). Then everything runs in reverse
+ * (*recursive doubling*): each worker sends back, complete, what it received, and receives what it
+ * sent (*all-gather*). Long messages thus stay near, and only short ones travel far. Textbooks
+ * begin with the farthest partner, which fills the links between racks with the longest messages.
  *
  * The table is for four workers. A cell shows which chunks the worker sends > to which worker. The
  * brackets show what it holds of them at that time: the set of workers already added.
  *
  *                 worker 0         worker 1         worker 2         worker 3
- *   step 0        23 > 2 [0]       23 > 3 [1]       01 > 0 [2]       01 > 1 [3]
- *   step 1        1 > 1 [02]       0 > 0 [13]       3 > 3 [02]       2 > 2 [13]
- *   step 2        0 > 1 [0123]     1 > 0 [0123]     2 > 3 [0123]     3 > 2 [0123]
- *   step 3        01 > 2 [0123]    01 > 3 [0123]    23 > 0 [0123]    23 > 1 [0123]
+ *   step 0        23 > 1 [0]       01 > 0 [1]       23 > 3 [2]       01 > 2 [3]
+ *   step 1        1 > 2 [01]       3 > 3 [01]       0 > 0 [23]       2 > 1 [23]
+ *   step 2        0 > 2 [0123]     2 > 3 [0123]     1 > 0 [0123]     3 > 1 [0123]
+ *   step 3        01 > 1 [0123]    23 > 0 [0123]    01 > 3 [0123]    23 > 2 [0123]
  *
  * (tests/ring/test_halving_schedule.c prints these tables from the code and compares.)
  *
@@ -256,8 +258,8 @@ out:
  * each step a worker sends its whole partial sum to a partner and adds the partner's:
  *
  *                 worker 0     worker 1     worker 2     worker 3
- *   step 0        > 2 [0]      > 3 [1]      > 0 [2]      > 1 [3]
- *   step 1        > 1 [02]     > 0 [13]     > 3 [02]     > 2 [13]
+ *   step 0        > 1 [0]      > 0 [1]      > 3 [2]      > 2 [3]
+ *   step 1        > 2 [01]     > 3 [01]     > 0 [23]     > 1 [23]
  *
  * After the last step all workers have [0123]. The partners are those of halving, in the same
  * order, so the same tree makes every sum. Both partners add the same two values, and a + b is b +
@@ -332,8 +334,8 @@ static enum status doubling_init(struct doubling *doubling, const struct backend
     *doubling = (struct doubling){.site = site};
     if (longest == 0)
         return STATUS_OK;
-    for (int half = site->workers / 2; half > 0; half /= 2) {
-        int partner = site->group->ranks[site->index ^ half]; /* a worker's rank is its node */
+    for (int apart = 1; apart < site->workers; apart *= 2) {
+        int partner = site->group->ranks[site->index ^ apart]; /* a worker's rank is its node */
         TRY(transport_slot_init(&doubling->slots[doubling->steps++], site->transport, partner,
                                 longest));
     }

@@ -13,9 +13,10 @@
  */
 enum { SEGMENT_BYTES_MIN = 32 << 10, SEGMENT_BYTES_MAX = 256 << 10, SLICES_WANTED = 128 };
 
-/* A run of workers, and the chunks with the same numbers. */
+/* `size` workers, each `stride` after the one before, and as many chunks in a run. */
 struct halving_group {
-    int first, size;
+    int first, stride, size;
+    int chunk;
 };
 
 int halving_parts(int n)
@@ -35,6 +36,18 @@ int halving_steps(int workers)
     return steps;
 }
 
+int halving_chunk(int workers, int rank)
+{
+    int chunk = 0;
+    for (int size = workers; size > 1;) {
+        int parts = halving_parts(size);
+        size /= parts;
+        chunk += rank % parts * size;
+        rank /= parts;
+    }
+    return chunk;
+}
+
 /* -------- groups and exchanges ---------------------------------------------------------------- */
 
 enum { CUTS_MAX = 31 }; /* an int has no more prime factors */
@@ -47,10 +60,14 @@ struct halving_cut {
     struct halving_exchange *exchanges; /* (parts - 1): [d - 1] goes to subgroup part + d */
 };
 
+/* Neighbours in a group are in different subgroups. Its chunks are dealt out in runs. */
 static struct halving_group subgroup(const struct halving_cut *cut, int part)
 {
-    int size = cut->group.size / cut->parts;
-    return (struct halving_group){cut->group.first + part % cut->parts * size, size};
+    const struct halving_group *group = &cut->group;
+    int size = group->size / cut->parts;
+    part %= cut->parts;
+    return (struct halving_group){group->first + part * group->stride, group->stride * cut->parts,
+                                  size, group->chunk + part * size};
 }
 
 static size_t count_exchanges(int workers)
@@ -63,15 +80,15 @@ static size_t count_exchanges(int workers)
 
 static void cut_groups(struct halving_schedule *schedule, struct halving_cut cuts[CUTS_MAX])
 {
-    struct halving_group group = {0, schedule->workers};
+    struct halving_group group = {0, 1, schedule->workers, 0};
     struct halving_exchange *exchange = schedule->exchanges;
     for (struct halving_cut *cut = cuts; group.size > 1; cut++) {
-        int parts = halving_parts(group.size), size = group.size / parts;
-        int at = schedule->rank - group.first;
-        *cut = (struct halving_cut){group, parts, at / size, exchange};
-        for (int d = 1; d < parts; d++)
-            (exchange++)->peer = subgroup(cut, cut->part + d).first + at % size;
+        int parts = halving_parts(group.size);
+        int at = (schedule->rank - group.first) / group.stride;
+        *cut = (struct halving_cut){group, parts, at % parts, exchange};
         group = subgroup(cut, cut->part);
+        for (int d = 1; d < parts; d++)
+            (exchange++)->peer = subgroup(cut, cut->part + d).first + at / parts * group.stride;
     }
 }
 
@@ -82,8 +99,8 @@ static struct chunk span_of(const struct halving_schedule *schedule, size_t slic
 {
     size_t offset = slice * schedule->slice_count, left = schedule->count - offset;
     size_t count = left < schedule->slice_count ? left : schedule->slice_count;
-    size_t n = (size_t)schedule->workers, last = (size_t)(chunks.first + chunks.size - 1);
-    struct chunk head = chunk_of(count, n, (size_t)chunks.first), tail = chunk_of(count, n, last);
+    size_t n = (size_t)schedule->workers, last = (size_t)(chunks.chunk + chunks.size - 1);
+    struct chunk head = chunk_of(count, n, (size_t)chunks.chunk), tail = chunk_of(count, n, last);
     return (struct chunk){offset + head.offset, tail.offset + tail.count - head.offset};
 }
 

@@ -3,19 +3,23 @@
  * except for the memory of its lists. halving.c moves the bytes.
  *
  * A vector of `count` elements is cut into K *slices*. Each slice goes through the whole algorithm
- * separately. A slice is cut into N *chunks*, one for each worker: chunk r of every slice is
- * complete at worker r after reduce-scatter. All slices but the last are multiples of N elements.
- * The chunks r of all slices together therefore have as many elements as chunk_of(count, N, r).
+ * separately. A slice is cut into N *chunks*, one for each worker (halving_chunk): the worker's
+ * chunk of every slice is complete there after reduce-scatter. All slices but the last are
+ * multiples of N elements. The chunks r of all slices together therefore have as many elements as
+ * chunk_of(count, N, r).
  *
- * A *group* is a run of workers that still add up the chunks of exactly these workers. At first all
- * N workers are one group. A step of reduce-scatter cuts every group of n into p equal subgroups,
- * the groups of the next step. Here p is the least prime that divides n: 2 if n is even. Worker j
- * of a subgroup exchanges with worker j of each of the p-1 other subgroups. It sends the chunks of
- * the other subgroup and adds the received chunks to those of its subgroup. All-gather is
- * reduce-scatter in reverse: each worker sends back, complete, what it received. Let S be the
- * number of prime factors of N, at most lg N. There are 2 S *steps*.
+ * A *group* is the workers that still add up the same run of chunks, one for each of them. At first
+ * all N workers are one group. A step of reduce-scatter deals every group of n out to p subgroups,
+ * as cards are dealt, so neighbours get into different ones. Here p is the least prime that divides
+ * n: 2 if n is even. Each subgroup gets a p-th of the chunks. Worker j of a subgroup exchanges with
+ * worker j of each of the p-1 other subgroups. It sends the chunks of the other subgroup and adds
+ * the received chunks to those of its subgroup. The first step, with the longest messages, is thus
+ * between neighbours, and the last, with the shortest, between workers that are far apart. If
+ * neighbours share a rack, few bytes leave it. All-gather is reduce-scatter in reverse: each worker
+ * sends back, complete, what it received. Let S be the number of prime factors of N, at most lg N.
+ * There are 2 S *steps*.
  *
- * Elements that worker r sends: in reduce-scatter all chunks but its own, count - L[r]; in
+ * Elements that worker r sends: in reduce-scatter all chunks but its own, count - L[c]; in
  * all-gather as many as it received in reduce-scatter. The latter is the sum over the steps of p-1
  * times the chunks of its new group. It receives the same number. If N divides count, both are
  * (N-1)/N count, for every N, and the links are equally busy in every step.
@@ -83,6 +87,9 @@ void halving_schedule_fini(struct halving_schedule *schedule);
 
 int halving_steps(int workers); /* 2 S */
 int halving_parts(int n);       /* p: number of subgroups that a group of n is cut into */
+/* The chunk that is complete at `rank` after reduce-scatter: its number in the mixed radix of the
+ * factors, with the digits reversed. */
+int halving_chunk(int workers, int rank);
 
 /* K; 0 for an empty vector. */
 size_t halving_slices(int workers, size_t count, size_t segment_bytes);

@@ -69,12 +69,12 @@ flat()
     simulate "${network:-flat}" "$out/simulate.csv" --sizes "$bytes" "$@"
 }
 
-# One server where the links of this number of workers meet: its link is as fast as all of theirs.
+# One server where the links of this number of workers meet: its own is a thousand times as fast as all of theirs.
 in_switch()
 {
     local hosts=$(($1 + 1)) options
     read -ra options < <(served 1)
-    platform slow="$1" slow_factor="$1"
+    platform slow="$1" slow_factor=$((1000 * $1))
     ranks "$hosts"
     simulate flat "$out/simulate.csv" --sizes "$bytes" --backend ps --placement switch "${options[@]}"
 }
@@ -109,7 +109,7 @@ shapes()
     platform "$@"
     ranks "$w" ${interleaved:+yes}
     simulate "$network" "$out/simulate.csv" --sizes "$bytes" --backend ring
-    simulate "$network" "$out/simulate.csv" --sizes "$bytes" "${rhd[@]}"
+    simulate "$network" "$out/simulate.csv" --sizes "$bytes" --backend rhd
     ((w > 64)) || {
         read -ra options < <(served "$w")
         simulate "$network" "$out/simulate.csv" --sizes "$bytes" --backend ps --placement colocated "${options[@]}"

@@ -118,23 +118,23 @@ static size_t ring_elements(int workers, int rank, size_t count, bool sent)
            chunk_of(count, n, (first + 1) % n).count;
 }
 
-/* Halving-doubling: the workers are cut into 2 parts (or 3, 5, ...), and each part again. In
- * reduce-scatter a worker sends every chunk except its own, and at each cut receives the chunks of
- * its part from every other part. All-gather does the reverse. */
+/* Halving-doubling: the workers are dealt out to 2 parts (or 3, 5, ...), and each part again. Each
+ * part has a run of chunks. In reduce-scatter a worker sends every chunk except its own, and at
+ * each cut receives the chunks of its part from every other part. All-gather does the reverse. */
 static size_t halving_elements(int workers, int rank, size_t count)
 {
-    size_t n = (size_t)workers, r = (size_t)rank, first = 0, size = n;
-    size_t elements = count - chunk_of(count, n, r).count;
+    size_t n = (size_t)workers, place = (size_t)rank, first = 0, size = n, elements = count;
     while (size > 1) {
         size_t parts = 2;
         while (size % parts)
             parts++;
         size /= parts;
-        first += (r - first) / size * size;
+        first += place % parts * size;
+        place /= parts;
         for (size_t c = first; c < first + size; c++)
             elements += (parts - 1) * chunk_of(count, n, c).count;
     }
-    return elements;
+    return elements - chunk_of(count, n, first).count;
 }
 
 /* A worker's part of a hierarchical all-reduce: the chunks of its local rank, one for each host.

@@ -69,22 +69,22 @@ Test(cost, rhd_uneven)
 {
     struct subject shape = halved(4, 10);
     expect_traffic(shape, 0, 7 + 9, 7 + 9);
-    expect_traffic(shape, 1, 7 + 9, 7 + 9);
-    expect_traffic(shape, 2, 8 + 6, 8 + 6);
+    expect_traffic(shape, 2, 7 + 9, 7 + 9);
+    expect_traffic(shape, 1, 8 + 6, 8 + 6);
     expect_traffic(shape, 3, 8 + 6, 8 + 6);
     expect_most(shape, NODE_WORKER, 16, 16);
     expect_most(shape, NODE_SERVER, 0, 0);
 }
 
-/* 8 elements in 6 chunks, 2 2 1 1 1 1. Step 1 exchanges between {0 1 2} and {3 4 5}, step 2 among
+/* 8 elements in 6 chunks, 2 2 1 1 1 1. Step 1 exchanges between {0 2 4} and {1 3 5}, step 2 among
  * the three of a part. The last case: 5 elements on 3 workers, 2 2 1. */
 Test(cost, rhd_of_other_factors)
 {
     struct subject shape = rhd(6, 8);
-    for (int rank = 0; rank < 3; rank++) {
-        uint64_t own = rank < 2 ? 2 : 1, all = (8 - own) + (5 + 2 * own);
+    for (int rank = 0; rank < 6; rank += 2) {
+        uint64_t own = rank < 4 ? 2 : 1, all = (8 - own) + (5 + 2 * own);
         expect_traffic(shape, rank, all, all);
-        expect_traffic(shape, rank + 3, 7 + (3 + 2), 7 + (3 + 2));
+        expect_traffic(shape, rank + 1, 7 + (3 + 2), 7 + (3 + 2));
     }
     shape = rhd(3, 5);
     expect_traffic(shape, 0, 3 + 2 * 2, 3 + 2 * 2);
@@ -190,10 +190,10 @@ Test(cost, times_of_rhd_on_shared_hosts)
     const size_t count = 250000;
     expect_time_on(rhd(4, count), NULL, 0.004 + 1.5);
     expect_time_on(rhd(4, count), one_host, 0.004 + 1.5);
-    expect_time_on(rhd(4, count), two_by_two, 0.004 + 2); /* both: halves across, quarters within */
-    expect_time_on(rhd(4, count), apart, 0.004 + 1);      /* halves within, quarters across */
+    expect_time_on(rhd(4, count), two_by_two, 0.004 + 1); /* halves within, both: quarters across */
+    expect_time_on(rhd(4, count), apart, 0.004 + 2);      /* both: halves across, quarters within */
     expect_time_on(rhd(4, count), uneven, 0.004 + 1.5);   /* the last worker: all its bytes */
-    /* 2 3: a host's two workers halve across hosts. Then they exchange thirds of the halves: one
-     * worker with one other host, the other with two. */
-    expect_time_on(rhd(6, count), three_by_two, 0.004 + 2 * (1 + 4.0 / 6));
+    /* 2 3: a host's two workers halve within. Then each exchanges thirds of its half with both
+     * other hosts. */
+    expect_time_on(rhd(6, count), three_by_two, 0.004 + 2 * 4.0 / 6);
 }

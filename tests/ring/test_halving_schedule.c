@@ -198,7 +198,8 @@ Test(halving_schedule, elements_sent_are_the_lower_bound)
                 struct halving_schedule s;
                 cr_assert_eq(halving_schedule_init(&s, n, rank, counts[c], 256), STATUS_OK);
                 size_t parts = (size_t)n;
-                size_t others = counts[c] - chunk_of(counts[c], parts, (size_t)rank).count;
+                size_t others =
+                    counts[c] - chunk_of(counts[c], parts, (size_t)halving_chunk(n, rank)).count;
                 size_t given = elements(&s, true, true), back = elements(&s, true, false);
                 cr_assert_eq(given, others);
                 cr_assert_eq(elements(&s, false, false), others);
