@@ -98,7 +98,7 @@ parse_arguments()
             ;;
         esac
     done
-    link_bits=$("$here/vcluster.sh" rate "${rate:-200mbit}") || exit 2
+    link_bits=$("$here/vcluster.sh" rate "${rate:-200mbit}" 2>&1) || { say "--rate: ${link_bits#vcluster.sh: }" && exit 2; }
     shared_bits=$("$here/vcluster.sh" shape "${rate:-200mbit}" "$shape" | cut -d , -f 1) || exit 2
     [[ -z $limit || $limit =~ ^[1-9][0-9]{0,6}$ ]] || { say "--limit '$limit': expected seconds" && exit 2; }
     [[ -z $steps || $steps =~ ^[1-9][0-9]*$ ]] || { say "--steps '$steps': expected a number" && exit 2; }
@@ -176,7 +176,7 @@ build()
         psring=$(cd "$(dirname "$psring")" && pwd)/$(basename "$psring")
         return
     fi
-    say "building"
+    say "building; the first time takes minutes, and $out/log.txt shows how far it is"
     if ! (cd "$root" && cmake --preset release && cmake --build --preset release --target psring) >>"$out/log.txt" 2>&1; then
         tail -n 20 "$out/log.txt" >&2
         die "the build failed; all its messages are in $out/log.txt"
@@ -213,7 +213,7 @@ interrupted() # EXIT-CODE
 {
     trap '' INT TERM HUP
     rm -f "$out/last.txt"
-    say "interrupted: $out has the finished measurements and log.txt, without a summary"
+    say "interrupted: $out has the finished measurements and log.txt; $psring report $out makes a page of them"
     exit "$1"
 }
 

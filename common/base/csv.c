@@ -26,8 +26,8 @@ struct csv {
 
 static enum status file_error(const struct csv *csv, const char *what, int error)
 {
-    return FAIL(STATUS_IO, "%s: cannot be %s: %s; choose another place or free space", csv->path,
-                what, strerror(error));
+    return FAIL(STATUS_IO, "%s: cannot be %s: %s; %s", csv->path, what, strerror(error),
+                error == ENOENT ? "make its folder first" : "choose another place or free space");
 }
 
 static enum status no_memory(const char *path)

@@ -458,10 +458,12 @@ static void add_brief(struct answer *answer, const struct results *results)
         workers = results->workers[results->worker_count - 1];
     const struct point *ring = focus_point(results, COLUMN_RING, workers);
     const struct point *server = focus_point(results, COLUMN_PS1, workers);
-    if (!ring)
-        return;
     for (int i = 0; i < ANSWER_BRIEF_LINES; i++)
         line[i] = line_in(answer->brief[i], sizeof answer->brief[i]);
+    if (!ring) {
+        line_add(&line[0], "Winner:       unknown, because the ring was not measured");
+        return;
+    }
     const enum column column = find_winner(results, workers);
     const struct point *winner = focus_point(results, column, workers);
     struct comparison lead = {.verdict = VERDICT_NONE, .why = "one server was not measured"};

@@ -438,7 +438,7 @@ static void format_all(const struct compare *compare, char *text, size_t size)
              "without a verdict",
              compare->count, compare->count == 1 ? " is" : "s are", counts[VERDICT_FASTER],
              counts[VERDICT_SLOWER], counts[VERDICT_SAME], counts[VERDICT_NONE]);
-    if (known > 0)
+    if (known > 0 && counts[VERDICT_FASTER] + counts[VERDICT_SLOWER] > 0)
         line_add(&line, ". Geometric mean of the ratios: %.3f", exp(logs / (double)known));
     if (compare->ambiguous > 0)
         line_add(&line, ". Left out: %zu that only one run distinguishes", compare->ambiguous);

@@ -108,6 +108,8 @@ void summary_print_head(const struct run *run, FILE *out)
     if (run->failed > 0)
         fprintf(out, "INCOMPLETE: %s failed; log.txt has the messages\n",
                 text_counted(run->failed, "measurement").text);
+    if (!run->provenance)
+        fprintf(out, "No provenance.json: the run was interrupted, or is none of run_scaling.sh\n");
     if (run->state != STATE_WRONG)
         print_disturbed(results, out);
 }
