@@ -1,5 +1,7 @@
 #include "ps/shard.h"
 
+#include <math.h>
+
 #include "common/base/status.h"
 #include "common/base/util.h"
 
@@ -28,6 +30,11 @@ enum {
      * sum is complete before nearly all windows have arrived. */
     TURN_US = 300,
     CHUNK_BYTES_MAX = 64 << 10,
+    /* Of a fast link, where the processors' work for a message costs more than the bytes that it
+     * lets overlap. Longer ones were no faster (measured.csv). */
+    CHUNK_BYTES_FAST = 512 << 10,
+    /* A processor's time for a message, with its wake-ups, if processes outnumber the cores. */
+    MESSAGE_US = 50,
     /* Chunks of a shard: push and pull do not overlap for 1/32 of it. */
     CHUNKS_WANTED = 32,
     /* Most bytes in flight to one host: half of the 3 MB queue of a switch's port. */
@@ -42,6 +49,12 @@ enum {
     WINDOW_WANTED = 4,
     WINDOW_MAX = 8,
 };
+
+/* Links above this rate (bytes/s) are fast: 1 Gbit/s, and what a nominal rate may exceed. */
+static const double slow_at_most = 130e6;
+
+/* Ranks on one host copy about as fast, bytes/s. */
+static const double memory_bytes_per_s = 5e9;
 
 /* -------- shards ------------------------------------------------------------------------------ */
 
@@ -136,6 +149,24 @@ static size_t least_of_many(size_t shard_bytes, double link_bytes_per_s)
     return clamp(shard_bytes / CHUNKS_WANTED_MANY, CHUNK_BYTES_BATCH, CHUNK_BYTES_LONG);
 }
 
+/*
+ * The chunk of a fast link. K chunks of a shard of L bytes cost K messages, of c seconds each, and
+ * fill the pipeline for 1/K of the L/B seconds of the shard. Both together are least at a chunk of
+ * sqrt(L B c). 0: the link is slow, or its rate unknown.
+ */
+static size_t fast_chunk_bytes(size_t shard_bytes, size_t uses, double link_bytes_per_s)
+{
+    bool one_host = isinf(link_bytes_per_s);
+    double rate = one_host ? memory_bytes_per_s : link_bytes_per_s;
+    if (rate <= slow_at_most)
+        return 0;
+    double best = sqrt((double)shard_bytes * rate * MESSAGE_US / 1e6);
+    size_t most = one_host
+                      ? CHUNK_BYTES_FAST
+                      : size_smaller(CHUNK_BYTES_FAST, ON_THE_WAY_BYTES_MAX / (uses * WINDOW_MIN));
+    return best < (double)most ? (size_t)best : most;
+}
+
 static size_t choose_chunk_bytes(size_t shard_bytes, size_t uses, double link_bytes_per_s,
                                  int servers)
 {
@@ -148,7 +179,8 @@ static size_t choose_chunk_bytes(size_t shard_bytes, size_t uses, double link_by
         pipelined = size_smaller(pipelined, CHUNK_BYTES_BATCH);
     size_t fits = ON_THE_WAY_BYTES_MAX / (uses * WINDOW_MIN); /* many workers: shorter chunks */
     chunk = pipelined < chunk ? pipelined : chunk;
-    return clamp(chunk, CHUNK_BYTES_LEAST, clamp(fits, CHUNK_BYTES_LEAST, CHUNK_BYTES_MAX));
+    chunk = clamp(chunk, CHUNK_BYTES_LEAST, clamp(fits, CHUNK_BYTES_LEAST, CHUNK_BYTES_MAX));
+    return size_larger(chunk, fast_chunk_bytes(shard_bytes, uses, link_bytes_per_s));
 }
 
 /* `chunks`: of the longest shard. `link_bytes`: of each on the busiest link. */

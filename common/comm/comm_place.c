@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdlib.h>
 
 #include "common/comm/codec.h"
@@ -60,6 +61,8 @@ enum status comm_place_open(struct comm_place *place, struct world *world,
     enum status status;
     *place = (struct comm_place){.options = *options, .world = world};
     place->options.round_trip_s = world->round_trip_s;
+    if (options->link_bytes_per_s == 0 && world->local_size == world->size)
+        place->options.link_bytes_per_s = (double)INFINITY;
     TRY(topology_init(&place->topology, world->size,
                       backend && backend->uses_servers ? options->servers : 0, options->placement));
     if (backend) {

@@ -40,6 +40,13 @@ static double cpu_bytes(const struct predict_shape *shape, const struct cost_sha
     return all;
 }
 
+/* As comm_options has it: without a nominal rate, a single machine is one host. */
+static double rate_of(const struct predict_shape *shape)
+{
+    bool one_host = shape->nominal_bytes_per_s == 0 && shape->one_machine;
+    return one_host ? (double)INFINITY : shape->nominal_bytes_per_s;
+}
+
 /* The cost of the added latency at the shape's constants. */
 static double distance_of(const struct predict_shape *shape, const struct cost_shape *cost)
 {
@@ -62,7 +69,7 @@ bool predict_terms_of(const struct predict_shape *shape, struct predict_terms *t
     const struct comm_options options = {.servers = shape->topology.servers,
                                          .placement = shape->topology.placement,
                                          .compress = shape->compress,
-                                         .link_bytes_per_s = shape->nominal_bytes_per_s,
+                                         .link_bytes_per_s = rate_of(shape),
                                          .round_trip_s = 2 * shape->added_latency_s};
     struct cost_shape cost =
         cost_shape_of(formula, &shape->topology, shape->hosts, shape->count, &options);

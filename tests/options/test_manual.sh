@@ -77,10 +77,10 @@ completes 'psring trai' train
 completes 'psring --ver' --version
 completes 'psring help tra' train trace
 completes 'psring train --bucket' --bucket-mb
-completes 'psring train --placement ' dedicated colocated mixed
+completes 'psring train --placement ' dedicated colocated mixed switch
 completes 'psring train --placement c' colocated
 completes 'psring train --placement = m' mixed
-completes 'psring train --placement = ' dedicated colocated mixed
+completes 'psring train --placement = ' dedicated colocated mixed switch
 completes 'psring train --resume --backend ri' ring
 completes 'psring train --resume = m' must
 completes 'psring train --resume=ex' --resume=extend

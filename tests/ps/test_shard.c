@@ -1,6 +1,7 @@
 /* The parameter server's shards: every element is in exactly one chunk of one shard, and windows
  * stay within bounds. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdint.h>
 
 #include "ps/shard.h"
@@ -235,6 +236,36 @@ Test(shard, windows_cover_the_distance)
             cr_expect_eq(plan.window, cases[c].windows[t], "case %zu, round trip %g s: window %d",
                          c, round_trips[t], plan.window);
         }
+    }
+}
+
+/* Up to 1 Gbit/s the table is that of slow links. Beyond, a chunk has sqrt(L B c) bytes of a shard
+ * of L, as the port's queue allows. On one host there is no queue, and 512 KB is the most. */
+Test(shard, fast_links_get_few_long_chunks)
+{
+    static const struct {
+        int workers, servers;
+        size_t bytes;
+        double link_bytes_per_s;
+        size_t chunk_bytes;
+        int window;
+    } cases[] = {
+        {4, 1, 65536, 125e6, 4096, 2},          {4, 1, 1048576, 125e6, 32768, 3},
+        {4, 1, 65536, 1250e6, 64000, 2},        {4, 1, 1048576, 1250e6, 196608, 2},
+        {4, 1, 4800000, 1250e6, 196608, 2},     {4, 4, 1048576, 1250e6, 128000, 2},
+        {4, 4, 4800000, 3125e6, 196608, 2},     {16, 4, 25600000, 3125e6, 49152, 2},
+        {4, 1, 65536, INFINITY, 65536, 2},      {4, 1, 1048576, INFINITY, 512000, 2},
+        {4, 1, 25600000, INFINITY, 524288, 2},  {4, 4, 1048576, INFINITY, 256000, 2},
+        {16, 4, 25600000, INFINITY, 524288, 2},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const struct comm_options options = {.link_bytes_per_s = cases[c].link_bytes_per_s};
+        struct topology topology =
+            servers_of(cases[c].workers, cases[c].servers, PLACEMENT_DEDICATED);
+        struct shard_plan plan = shard_plan(&topology, cases[c].bytes / sizeof(float), &options);
+        cr_expect_eq(plan.chunk_count * sizeof(float), cases[c].chunk_bytes, "case %zu: %zu bytes",
+                     c, plan.chunk_count * sizeof(float));
+        cr_expect_eq(plan.window, cases[c].window, "case %zu: window %d", c, plan.window);
     }
 }
 

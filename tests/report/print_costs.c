@@ -5,7 +5,8 @@
 #include "ps/ps.h"
 #include "ring/ring.h"
 
-static const struct cost_link links[] = {{100e-6, 23.8e6, 0}, {3e-6, 12.5e9, 0.2e-9}};
+static const struct cost_link links[] = {
+    {100e-6, 23.8e6, 0}, {50e-3, 23.8e6, 0}, {3e-6, 12.5e9, 0.2e-9}};
 static const size_t counts[] = {1199882, 138357544}; /* float32 */
 
 /* `pipeline` 0: the backend has no pipeline. */
@@ -35,8 +36,8 @@ int main(void)
 {
     printf("[");
     for (int w = 2; w <= 12; w++) {
-        print("ring", &ring_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 1);
-        print("ring", &ring_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 8);
+        print("ring", &ring_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 10);
+        print("ring", &ring_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 64);
         print("rhd", &halving_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 0);
         for (int s = 1; s <= w; s++) {
             print("ps", &ps_cost, (struct topology){w, s, PLACEMENT_DEDICATED}, 32);
