@@ -205,6 +205,7 @@ static enum status run_sizes(const struct stretch *stretch, const struct bench_l
     for (size_t index = stretch->first; index < stretch->end; index++) {
         bench_size(config, index, &bytes);
         plan.count = bytes / sizeof(float);
+        plan.series = config->bench.back_to_back ? bench_series_iters(plan.count) : 1;
         for (int library = 0; library <= config->bench.via_library; library++) {
             plan.library = library;
             TRY(run_size(config, link, connection, &plan, outputs, verdict));

@@ -109,6 +109,9 @@ struct bench_plan {
     const struct bench_buckets *buckets; /* NULL: one */
     int64_t iters;                       /* timed; 0: bench_auto_iters decides */
     int64_t warmup;                      /* operations before them */
+    /* Operations of a series, back to back (measure.h); `iters` then counts series. 0 or 1: each
+     * operation begins after a barrier. Not with buckets, overlap or skew. */
+    int64_t series;
     bool library; /* use libpsring; requires bench_connect_library and vectors in host memory */
     /* The caller computes (waits for `compute_us`) during each operation. */
     bool overlap;

@@ -219,9 +219,10 @@ struct bench_run {
     const char *subnet;
     const struct bench_plan *plan;
     struct bench_connection *connection;
-    float *host;      /* (plan->count) */
-    float *data;      /* (plan->count): device memory; equals `host` without a device */
-    double *times_us; /* (plan->iters, or BENCH_ITERS_MOST): this worker's */
+    int64_t series;   /* operations between two barriers, at least 1 */
+    float *host;      /* (series, plan->count) */
+    float *data;      /* (series, plan->count): device memory; equals `host` without a device */
+    double *times_us; /* (plan->iters, or BENCH_ITERS_MOST): this worker's, of whole series */
     /* (the same) Start and end of this worker, less the time that it computed, in us: with a common
      * clock since the first operation's instant, else since this worker left the barrier. */
     double *begins_us, *ends_us;
@@ -256,18 +257,30 @@ static enum status allocated(const void *memory)
     return memory ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
-/* -------- memory of the vector ---------------------------------------------------------------- */
+/* -------- memory of the vectors --------------------------------------------------------------- */
+
+int64_t bench_series_iters(size_t count)
+{
+    size_t fit = BENCH_SERIES_BYTES / (count * sizeof(float) + 1);
+    return fit < 2 ? 2 : fit < BENCH_SERIES_MOST ? (int64_t)fit : BENCH_SERIES_MOST;
+}
+
+/* Elements of the vectors of `operations` operations. */
+static size_t elements_of(const struct bench_run *run, int64_t operations)
+{
+    return run->plan->count * (size_t)operations;
+}
 
 static enum status allocate_vectors(struct bench_run *run)
 {
     enum status status = STATUS_OK;
-    const struct bench_plan *plan = run->plan;
-    TRY(allocated(run->host = allocate(plan->count, sizeof *run->host)));
+    size_t count = elements_of(run, run->series);
+    TRY(allocated(run->host = allocate(count, sizeof *run->host)));
     run->data = run->host;
     if (run->device) {
         void *memory;
         run->data = NULL;
-        TRY(device_alloc(run->device, "a vector", plan->count * sizeof *run->data, &memory));
+        TRY(device_alloc(run->device, "a vector", count * sizeof *run->data, &memory));
         run->data = memory;
     }
 out:
@@ -281,19 +294,33 @@ static void free_vectors(struct bench_run *run)
     free(run->host);
 }
 
-static enum status upload(struct bench_run *run)
+/* Fills the vectors of the operations from `round` on. */
+static enum status fill_vectors(struct bench_run *run, uint64_t round, int64_t operations)
 {
+    size_t count = run->plan->count;
+    for (int64_t i = 0; i < operations; i++)
+        bench_fill(run->host + elements_of(run, i), count, run->values, comm_rank(run->comm),
+                   round + (uint64_t)i);
     if (!run->device)
         return STATUS_OK;
-    device_upload(run->device, run->data, run->host, run->plan->count * sizeof *run->host);
+    device_upload(run->device, run->data, run->host,
+                  elements_of(run, operations) * sizeof *run->host);
     return device_sync(run->device);
 }
 
-static enum status download(struct bench_run *run)
+/* Adds the wrong elements of these vectors. */
+static enum status check_vectors(struct bench_run *run, uint64_t round, int64_t operations)
 {
-    if (!run->device)
-        return STATUS_OK;
-    return device_download(run->device, run->host, run->data, run->plan->count * sizeof *run->host);
+    enum status status = STATUS_OK;
+    size_t count = run->plan->count;
+    if (run->device)
+        TRY(device_download(run->device, run->host, run->data,
+                            elements_of(run, operations) * sizeof *run->host));
+    for (int64_t i = 0; i < operations; i++)
+        run->wrong += bench_count_wrong(run->host + elements_of(run, i), count, run->values,
+                                        round + (uint64_t)i);
+out:
+    return status;
 }
 
 /* -------- the loop ---------------------------------------------------------------------------- */
@@ -308,16 +335,34 @@ static int64_t compute(const struct bench_plan *plan)
     return clock_now_ns() - start_ns;
 }
 
-/* One operation. `round`: its number, counted from 0 with warm-up. `at`: the index of its time, or
- * negative for warm-up. */
-static enum status run_round(struct bench_run *run, uint64_t round, int64_t at)
+/* The operations themselves, one after the other. *computed_ns: how long the caller computed. */
+static enum status operate(struct bench_run *run, uint64_t round, int64_t operations,
+                           int64_t *computed_ns)
+{
+    enum status status = STATUS_OK;
+    *computed_ns = 0;
+    for (int64_t i = 0; i < operations; i++) {
+        if (i > 0)
+            activity_set(run->world->activity, ACTIVITY_MAIN, ACTIVITY_MEASURE, round + (uint64_t)i,
+                         0);
+        TRY(bench_operation_start(run->connection, run->plan, run->data + elements_of(run, i)));
+        *computed_ns += compute(run->plan);
+        TRY(bench_operation_wait(run->connection, run->plan));
+    }
+    if (run->device)
+        TRY(device_sync(run->device));
+out:
+    return status;
+}
+
+/* `operations` operations back to back, after one barrier. `round`: the number of the first,
+ * counted from 0 with warm-up. `at`: the index of their time, or negative for warm-up. */
+static enum status run_round(struct bench_run *run, uint64_t round, int64_t operations, int64_t at)
 {
     enum status status;
     struct comm *comm = run->comm;
-    size_t count = run->plan->count;
     bool watch = run->watches && run->last_us >= CPU_WATCH_LONG_US;
-    bench_fill(run->host, count, run->values, comm_rank(comm), round);
-    TRY(upload(run));
+    TRY(fill_vectors(run, round, operations));
     activity_set(run->world->activity, ACTIVITY_MAIN, ACTIVITY_MEASURE, round, 0);
     int64_t instant_ns;
     TRY(bench_start_agree(&run->connection->start, &instant_ns));
@@ -336,17 +381,14 @@ static enum status run_round(struct bench_run *run, uint64_t round, int64_t at)
     int64_t zero_ns = run->connection->start.common_clock ? run->base_ns
                       : skewed                            ? left_ns
                                                           : start_ns;
-    TRY(bench_operation_start(run->connection, run->plan, run->data));
-    int64_t computed_ns = compute(run->plan);
-    TRY(bench_operation_wait(run->connection, run->plan));
-    if (run->device)
-        TRY(device_sync(run->device));
+    int64_t computed_ns;
+    TRY(operate(run, round, operations, &computed_ns));
     int64_t end_ns = clock_now_ns() - computed_ns;
     cpu_time_leave(&run->cpu);
     run->last_us = (double)(end_ns - start_ns) / (double)NS_PER_US;
     if (at >= 0) {
-        run->rests_us[at] =
-            run->end_ns > 0 ? -(double)(start_ns - run->end_ns) / (double)NS_PER_US : 0;
+        bool rested = run->end_ns > 0 && run->series == 1; /* in a series links hardly rest */
+        run->rests_us[at] = rested ? -(double)(start_ns - run->end_ns) / (double)NS_PER_US : 0;
         run->times_us[at] = run->last_us;
         run->begins_us[at] = (double)(start_ns - zero_ns) / (double)NS_PER_US;
         run->ends_us[at] = run->begins_us[at] + run->last_us;
@@ -357,8 +399,7 @@ static enum status run_round(struct bench_run *run, uint64_t round, int64_t at)
     /* A rank that is done first must not check yet: other ranks may need this core for their last
      * message. With eight ranks on two cores, early checks made operations of 354 ms 4% longer. */
     TRY(comm_barrier(comm));
-    TRY(download(run));
-    run->wrong += bench_count_wrong(run->host, count, run->values, round);
+    TRY(check_vectors(run, round, operations));
 out:
     return status;
 }
@@ -389,14 +430,14 @@ static enum status run_worker(struct bench_run *run)
     enum status status = STATUS_OK;
     uint64_t round = 0;
     for (int64_t i = 0; i < run->plan->warmup; i++)
-        TRY(run_round(run, round++, -1));
+        TRY(run_round(run, round++, 1, -1));
     cpu_time_start(&run->cpu);
     run->watches = cpu_share_watches(run->world);
     if (run->watches)
         cpu_watch_start(&run->loop);
     run->iters = run->plan->iters > 0 ? run->plan->iters : BENCH_ITERS_LEAST;
-    for (int64_t i = 0; i < run->iters; i++) {
-        TRY(run_round(run, round++, i));
+    for (int64_t i = 0; i < run->iters; i++, round += (uint64_t)run->series) {
+        TRY(run_round(run, round, run->series, i));
         if (run->plan->iters == 0 && i + 1 == BENCH_ITERS_LEAST)
             TRY(choose_iters(run));
     }
@@ -407,7 +448,8 @@ out:
     return status;
 }
 
-/* The times of operations, from the start of the last worker to the end of the slowest. */
+/* The times of operations, from the start of the last worker to the end of the slowest; for a
+ * series the mean of its operations. */
 static enum status combine_times(struct bench_run *run)
 {
     enum status status;
@@ -416,7 +458,7 @@ static enum status combine_times(struct bench_run *run)
     TRY(world_max(run->world, comm_group(run->comm), run->ends_us, iters));
     TRY(world_max(run->world, comm_group(run->comm), run->rests_us, iters)); /* the shortest */
     for (size_t i = 0; i < iters; i++)
-        run->times_us[i] = fmax(run->ends_us[i] - run->begins_us[i], 0);
+        run->times_us[i] = fmax(run->ends_us[i] - run->begins_us[i], 0) / (double)run->series;
 out:
     return status;
 }
@@ -458,7 +500,7 @@ static enum status run_role(struct bench_run *run, struct bench_report *report)
     report->wire_known = known && wire_sent_bytes(&wire, &after);
     report->wire_bytes = after - before;
     report->wrong = run->wrong;
-    report->iters = run->iters;
+    report->iters = run->iters * run->series;
     report->cpu_busy = cpu_busy(run);
     report->machine = world->machine;
     report->process_s = run->process_s;
@@ -494,6 +536,7 @@ enum status bench_measure(struct bench_measurement *measurement,
                             .device = connection->options.device,
                             .subnet = connection->options.subnet,
                             .plan = plan,
+                            .series = plan->series > 1 ? plan->series : 1,
                             .connection = connection};
     struct comm_layout layout = {
         .counts = plan->buckets ? plan->buckets->counts : &plan->count,
@@ -505,10 +548,11 @@ enum status bench_measure(struct bench_measurement *measurement,
     size_t room = (size_t)(plan->iters > 0 ? plan->iters : BENCH_ITERS_MOST);
     *measurement = (struct bench_measurement){0};
     CHECK(plan->iters >= 0 && plan->warmup >= 0);
+    CHECK(run.series == 1 || (!plan->buckets && !plan->overlap && plan->skew_ms <= 0));
     TRY(choose_values(&run.values, world, comm_workers(comm), connection->options.compress));
     TRY(allocate_vectors(&run));
     layout.memory = run.data;
-    layout.memory_count = plan->count;
+    layout.memory_count = elements_of(&run, run.series);
     TRY(allocated(run.times_us = measurement->times_us = allocate(room, sizeof(double))));
     TRY(allocated(run.begins_us = allocate(room, sizeof(double))));
     TRY(allocated(run.ends_us = allocate(room, sizeof(double))));
@@ -518,6 +562,7 @@ enum status bench_measure(struct bench_measurement *measurement,
     if (!comm_is_server(comm))
         TRY(combine_times(&run));
     TRY(bench_report_gather(measurement, world, plan->warmup, &report));
+    measurement->iters /= run.series;
     comm_algorithm(comm, measurement->algorithm);
     size_t rests = measurement->iters > 0 ? (size_t)measurement->iters : 0;
     measurement->rest_us = rests > 0 ? fmax(-stats_median(run.rests_us, rests), 0) : 0;

@@ -21,9 +21,10 @@ struct bench_rank_traffic {
 };
 
 struct bench_measurement {
-    int64_t iters;    /* how many were timed */
+    int64_t iters;    /* how many were timed; back to back: how many series */
     double *times_us; /* (iters): the slowest worker's, in order of iteration; with overlap the
-                         exposed communication: the time added to compute_us */
+                         exposed communication: the time added to compute_us; back to back the time
+                         of a series / its operations */
     double rest_us;   /* idle time of all links: median time from an operation's end to the next
                          one's start, of the worker with the shortest. 0: not known */
     struct bench_rank_traffic *ranks; /* (world size) */
@@ -52,6 +53,14 @@ int64_t bench_auto_iters(double time_us);
 enum { BENCH_ITERS_LEAST = 6, BENCH_ITERS_MOST = 1000 };
 
 /*
+ * The operations of a series back to back on vectors of `count` elements: BENCH_SERIES_MOST, fewer
+ * if their vectors need more than BENCH_SERIES_BYTES, at least two. It depends on the size alone.
+ * Therefore all starts of a configuration have equal series.
+ */
+int64_t bench_series_iters(size_t count);
+enum { BENCH_SERIES_MOST = 10, BENCH_SERIES_BYTES = 128 << 20 };
+
+/*
  * Collective over the world. Plans the bucket or buckets, runs warmup + iters operations, gathers.
  * All workers run the same number, also if it follows from the first times. `measurement` is
  * complete on every worker; servers have no times (zeros). The caller frees it.
@@ -61,6 +70,13 @@ enum { BENCH_ITERS_LEAST = 6, BENCH_ITERS_MOST = 1000 };
  * and checking. With a skew, workers begin at different times, and the time begins with the last.
  * With overlap, the caller waits between the return of comm_start and comm_wait. Therefore a comm
  * that cannot overlap hides nothing.
+ *
+ * Back to back (plan->series > 1), the operations of a series follow each other without a barrier.
+ * A worker begins one when the previous one has returned, while other workers may still be in that
+ * one. Each series begins like an operation, after the warm-up and a barrier. Its time ends with
+ * its last operation. Every operation has a separate vector, which is filled before the series and
+ * checked after it. So all sums are checked, and the time contains neither. A vector that does not
+ * fit into the cache comes from memory, unlike one that was filled just before.
  *
  * Errors: logged. All ranks return STATUS_USAGE together. After any other error the peers still
  * wait for this rank (world_abort). After every error the connection is closed, and no thread uses
@@ -108,7 +124,7 @@ struct bench_report {
     uint64_t wire_bytes;
     uint64_t wire_known;
     uint64_t wrong;
-    int64_t iters; /* 0: a server, which does not know */
+    int64_t iters; /* timed operations; 0: a server, which does not know */
     double cpu_busy;
     double cpu_s;     /* of a worker in the timed operations, of a server in all, with warm-up */
     double process_s; /* the same, and everything else that the process does meanwhile */
@@ -120,7 +136,8 @@ struct bench_report {
 };
 
 /* Collective over the world. Combines the reports of all ranks, on every rank. Bytes are per
- * operation; STATUS_PROTOCOL if operations differ in them. Errors: logged. */
+ * operation; STATUS_PROTOCOL if operations differ in them. `iters` of the measurement becomes the
+ * number of timed operations. Errors: logged. */
 enum status bench_report_gather(struct bench_measurement *measurement, struct world *world,
                                 int64_t warmup, const struct bench_report *mine);
 

@@ -189,6 +189,7 @@ static struct result_row read_row(const struct csv_table *table, size_t row)
         .exposed_us = csv_table_number(table, row, "exposed_us_median"),
         .scaling = csv_table_number(table, row, "scaling_efficiency"),
         .skew_ms = csv_table_number(table, row, "skew_ms"),
+        .series_iters = csv_table_number(table, row, "series_iters"),
         .state = judge_row(&evidence),
     };
 }
@@ -202,8 +203,8 @@ static enum part part_of(const struct result_row *row, const char *network)
 {
     if (strcmp(row->network, "time-slicing") == 0)
         return PART_SHARED_GPU;
-    if (row->skew_ms > 0)
-        return PART_SKEWED;
+    if (row->skew_ms > 0 || row->series_iters > 1)
+        return PART_OTHER_WAY;
     if (strcmp(row->interface, "library") == 0)
         return PART_LEFT_OUT;
     if (strcmp(row->device, "cuda") == 0)
@@ -461,7 +462,7 @@ static void add_up(struct results *results)
     for (size_t r = 0; r < results->row_count; r++) {
         const struct result_row *row = &results->rows[r];
         results->wrong += row->wrong > 0 ? row->wrong : 0;
-        results->skewed += row->part == PART_SKEWED;
+        results->other_ways += row->part == PART_OTHER_WAY;
         if (row->part < PART_SHARED_GPU && row->wrong >= 0 && row->iters > 0)
             results->elements += (double)row->bytes / 4 * row->iters;
         if (row->state == STATE_WRONG)

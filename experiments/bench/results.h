@@ -25,7 +25,7 @@ enum part {
     PART_PUBLISHED,  /* the gradients of a published model, in buckets */
     PART_GPU,        /* between GPUs, a worker each */
     PART_SHARED_GPU, /* ranks that share one GPU: sums count, times do not */
-    PART_SKEWED,     /* ranks started with a skew: sums count, times do not */
+    PART_OTHER_WAY,  /* --skew or --back-to-back: sums count, times do not */
     PART_LEFT_OUT,   /* through libpsring, or of another network than the run's */
 };
 
@@ -39,7 +39,7 @@ struct result_row {
     double iters, median_us, low_us, high_us, theory_us, efficiency, link, nominal_link;
     double cpu_busy, cpu_other, cpu_s_per_gb, wrong;
     double worker_sent, worker_theory, server_sent, server_theory;
-    double buckets, compute_us, exposed_us, scaling, skew_ms;
+    double buckets, compute_us, exposed_us, scaling, skew_ms, series_iters;
     enum state state;
     enum part part;
     size_t point;      /* of the results' points */
@@ -77,7 +77,7 @@ struct results {
     double link_least, link_most; /* of all rows; NAN: none known */
     double nominal;               /* the last one given; NAN: none */
     size_t probed, unprobed;      /* rows whose link rate was probed, and the others */
-    size_t skewed;                /* rows whose ranks started with a skew */
+    size_t other_ways;            /* rows of PART_OTHER_WAY */
     double wrong, elements;       /* wrong elements of all rows; checked elements of the rows whose
                                    * times are shown */
     enum state worst;             /* of all rows */

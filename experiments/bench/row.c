@@ -149,6 +149,7 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_double(fields, "skew_ms", row->skew_ms);
     fields_double(fields, "link_rtt_us",
                   row->round_trip_s > 0 ? row->round_trip_s * 1e6 : (double)NAN);
+    fields_uint(fields, "series_iters", row->series_iters);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */
@@ -239,6 +240,7 @@ enum status bench_describe(struct bench_row *row, const struct config *config,
         return FAIL(STATUS_NO_MEMORY, "bench: no memory for the shapes of %zu buckets",
                     shape_count);
     double link_bytes_per_s = link->probed > 0 ? link->probed : link->nominal;
+    uint64_t series = plan->series > 1 ? (uint64_t)plan->series : 1;
     *row = (struct bench_row){
         .backend = backend->name,
         .transport = config_transport_name(config, backend),
@@ -253,7 +255,8 @@ enum status bench_describe(struct bench_row *row, const struct config *config,
         .hosts = cost_hosts(shapes),
         .inter_host_hops = cost_inter_host_hops(shapes),
         .bytes = plan->count * sizeof(float),
-        .iters = (uint64_t)measured->iters,
+        .iters = (uint64_t)measured->iters * series,
+        .series_iters = series,
         .warmup = (uint64_t)plan->warmup,
         .link_bytes_per_s = link_bytes_per_s,
         .nominal_link_bytes_per_s = link->nominal,
@@ -382,6 +385,9 @@ void bench_table_head(FILE *out, const struct bench_row *row)
                 "# skew: each worker starts up to %g ms late, by a fixed random pattern; time "
                 "counts from the last start\n",
                 row->skew_ms);
+    if (row->series_iters > 1)
+        fprintf(out, "# back to back: iterations follow each other without a barrier; a time is "
+                     "that of a series / its iterations\n");
     if (strcmp(row->network, "loopback") == 0)
         fprintf(out, "# network=loopback: no per-node limit, topology effects do not show\n");
     fprintf(

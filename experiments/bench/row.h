@@ -37,6 +37,8 @@ struct bench_row {
     const char *error_feedback; /* "on", "off"; "none" uncompressed */
     size_t element_bytes;       /* of an element on the wire: 4, or 2 compressed */
     uint64_t iters, warmup;     /* timed, and before them */
+    uint64_t series_iters; /* of `iters` that followed each other without a barrier: the time is
+                              that of such a series / series_iters. 1: a barrier before each */
     struct stats_summary time_us;
     double time_us_median_low, time_us_median_high; /* 95% interval of the median */
     bool overlap;                    /* measured a second time, while the caller computed */

@@ -190,6 +190,7 @@ struct config_bench {
     int model_gradients;       /* enum published, models/published.h */
     bool sync_step;    /* each step of model_gradients waits for its buckets, gradient_sync.h */
     bool layers;       /* times layers, experiments/bench/bench.h */
+    bool back_to_back; /* no barrier between iterations, experiments/bench/measure.h */
     bool overlap;      /* measures again while the caller computes, experiments/bench/bench.h */
     bool via_library;  /* also measures libpsring, experiments/bench/connect.h */
     bool baselines;    /* measures the machine's limits, experiments/bench/baselines.h */

@@ -89,6 +89,10 @@ static const struct config_conflict conflicts[] = {
     {"skew", NULL, EXCLUDES, "overlap", NULL, "found --overlap" TOGETHER},
     {"skew", NULL, EXCLUDES, "model-gradients", NULL, "found --model-gradients" TOGETHER},
     {"skew", NULL, EXCLUDES, "require-efficiency", NULL, "found --require-efficiency" TOGETHER},
+#define ALONE ", which needs a barrier before each iteration; leave one of the two out"
+    {"back-to-back", NULL, EXCLUDES, "overlap", NULL, "found --overlap" ALONE},
+    {"back-to-back", NULL, EXCLUDES, "skew", NULL, "found --skew" ALONE},
+    {"back-to-back", NULL, EXCLUDES, "model-gradients", NULL, "found --model-gradients" ALONE},
     {"require-efficiency", NULL, EXCLUDES, "probe", "only",
      "found --probe only, which measures no row; use --probe on"},
 #define NO_ROW "found --probe only, which writes no file; leave it out, or use --probe on"

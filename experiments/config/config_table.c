@@ -166,7 +166,8 @@ static const struct config_row rows[] = {
           "Time these sizes instead of -b to -e: bytes, separated by commas, e.g. 65536,4799528."}},
     {RUNS(BENCH),
      {"iters", 'n', OPTION_INT, FIELD(bench.iters), "0", 0, 1e9,
-      .help = "Time N iterations per size. 0: 20 or more, fewer if over 2 s, but at least 6."}},
+      .help = "Time N iterations per size, with --back-to-back N series. 0: 20 or more, fewer if "
+              "over 2 s, but at least 6."}},
     {RUNS(BENCH),
      {"warmup", 'w', OPTION_INT, FIELD(bench.warmup), "5", 0, 1e9,
       .help = "Run N untimed iterations before the timed ones."}},
@@ -174,6 +175,10 @@ static const struct config_row rows[] = {
      {"skew", 0, OPTION_DOUBLE, FIELD(bench.skew_ms), "0", 0, 60000, .metavar = "MS",
       .help = "Delay each rank's start of each operation by up to this, in a fixed random pattern. "
               "Time counts from the last start."}},
+    {RUNS(SWEEP),
+     {"back-to-back", 0, OPTION_FLAG, FIELD(bench.back_to_back),
+      .help = "Time series of 2 to 10 iterations without a barrier between them. A time is that of "
+              "a series / its iterations. Default: a barrier before each iteration."}},
     {RUNS(SWEEP),
      {"overlap", 0, OPTION_FLAG, FIELD(bench.overlap),
       .help = "Also measure overlap: repeat each size while the caller waits as long as the "

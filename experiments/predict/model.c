@@ -105,6 +105,8 @@ bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_
         *why = "it is not one vector averaged by psring itself";
     else if (row->skew_ms > 0)
         *why = "its ranks started at different times";
+    else if (row->series_iters > 1)
+        *why = "its operations followed each other without a barrier";
     else if (strcmp(row->device, "cuda") == 0 && strcmp(row->backend, "nccl") != 0)
         *why = "its vectors were in a GPU's memory";
     else if (strcmp(row->network, "time-slicing") == 0)

@@ -160,6 +160,7 @@ static const struct row_column {
     {"hosts", COUNT, AT(hosts), .least = 1},
     {"inter_host_hops", COUNT, AT(inter_host_hops)},
     {"skew_ms", NUMBER, AT(skew_ms), .differs = true},
+    {"series_iters", NUMBER, AT(series_iters), .differs = true},
     {"nominal_link_bytes_per_s", NUMBER, AT(nominal_bytes_per_s)},
     {"cpu_busy", NUMBER, AT(cpu_busy), .differs = true},
     {"cpu_other", NUMBER, AT(cpu_other), .differs = true},

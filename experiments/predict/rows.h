@@ -77,9 +77,10 @@ struct predict_row {
     double run_spread;          /* standard deviation of the runs / median; 0: one run */
     double nominal_bytes_per_s; /* --link-rate of the run; 0: unknown */
     uint64_t wrong;
-    double skew_ms;   /* ranks started up to this far apart */
-    double cpu_busy;  /* busy share of the machine's CPUs; 0: unknown */
-    double cpu_other; /* share that other processes used; 0: unknown */
+    double skew_ms;      /* ranks started up to this far apart */
+    double series_iters; /* operations without a barrier between; 0 or 1: one before each */
+    double cpu_busy;     /* busy share of the machine's CPUs; 0: unknown */
+    double cpu_other;    /* share that other processes used; 0: unknown */
     enum predict_use use;
     const char *why; /* reason for PREDICT_NOT_USED; else NULL */
     /* Index of its struct predict_model, also if other work kept the row out of the fit. -1: none.

@@ -11,9 +11,9 @@
 #include "experiments/bench/results.h"
 
 static const char *const keys[] = {
-    "backend",         "transport",      "device",   "workers", "servers",   "placement",
-    "bytes",           "mpi_algorithm",  "compress", "hosts",   "interface", "model_gradients",
-    "inter_host_hops", "nccl_algorithm", "skew_ms",  "network"};
+    "backend",         "transport",      "device",   "workers",      "servers",   "placement",
+    "bytes",           "mpi_algorithm",  "compress", "hosts",        "interface", "model_gradients",
+    "inter_host_hops", "nccl_algorithm", "skew_ms",  "series_iters", "network"};
 enum { KEYS = sizeof keys / sizeof *keys, SHARED_KEYS = KEYS - 1 }; /* all except the network */
 
 /* -------- what rows are of -------------------------------------------------------------------- */
@@ -26,11 +26,17 @@ struct kinds {
     bool whole[KEYS];  /* all keys of this table, including the network */
 };
 
-/* The field of a key. Rows of an earlier version lack skew_ms: their ranks started together. */
+/* The value of a key whose column an earlier version lacks: its ranks started together, before each
+ * operation. NULL: another key. */
+static const char *value_before(const char *key)
+{
+    return strcmp(key, "skew_ms") == 0 ? "0" : strcmp(key, "series_iters") == 0 ? "1" : NULL;
+}
+
 static const char *field_of(const struct csv_table *table, size_t row, const char *key)
 {
-    const char *field = csv_table_field(table, row, key);
-    return strcmp(key, "skew_ms") == 0 && !(atof(field) > 0) ? "0" : field;
+    const char *field = csv_table_field(table, row, key), *before = value_before(key);
+    return before && !(atof(field) > 0) ? before : field;
 }
 
 static enum status kinds_read(struct kinds *kinds, const struct csv_table *table,
@@ -40,10 +46,10 @@ static enum status kinds_read(struct kinds *kinds, const struct csv_table *table
     if (!kinds->of)
         return FAIL(STATUS_NO_MEMORY, "psring compare: out of memory");
     for (int k = 0; k < KEYS; k++) {
-        const bool skew = strcmp(keys[k], "skew_ms") == 0; /* counts as 0 without the column */
-        kinds->whole[k] = skew || csv_table_has(table, keys[k]);
+        const bool known = value_before(keys[k]) != NULL; /* also without the column */
+        kinds->whole[k] = known || csv_table_has(table, keys[k]);
         kinds->shared[k] =
-            kinds->whole[k] && k < SHARED_KEYS && (skew || csv_table_has(other, keys[k]));
+            kinds->whole[k] && k < SHARED_KEYS && (known || csv_table_has(other, keys[k]));
         for (size_t row = 0; row < table->rows; row++)
             kinds->of[row][k] = field_of(table, row, keys[k]);
     }
@@ -363,6 +369,8 @@ static void compare_name(const struct csv_table *table, size_t row, char *text, 
     }
     if (atof(csv_table_field(table, row, "skew_ms")) > 0)
         line_add(&line, ", skew %s ms", csv_table_field(table, row, "skew_ms"));
+    if (atof(csv_table_field(table, row, "series_iters")) > 1)
+        line_add(&line, ", back to back");
     add_hosts(&line, table, row);
     if (has_several_networks(table))
         line_add(&line, ", %s", csv_table_field(table, row, "network"));

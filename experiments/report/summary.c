@@ -102,9 +102,9 @@ void summary_print_head(const struct run *run, FILE *out)
     if (run->state != STATE_WRONG && results->elements > 0)
         fprintf(out, "Checked: all %s elements of the timed all-reduces are the exact sums\n",
                 text_count(results->elements).text);
-    if (results->skewed > 0)
-        fprintf(out, "Not shown: %s whose ranks started at different times (psring bench --skew)\n",
-                text_counted((double)results->skewed, "measurement").text);
+    if (results->other_ways > 0)
+        fprintf(out, "Not shown: %s of psring bench --skew or --back-to-back\n",
+                text_counted((double)results->other_ways, "measurement").text);
     if (run->failed > 0)
         fprintf(out, "INCOMPLETE: %s failed; log.txt has the messages\n",
                 text_counted(run->failed, "measurement").text);

@@ -100,6 +100,16 @@ order=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
 [[ $order == 11 ]] || fail "p95, p99 and max are not in order: $order"
 [[ $(column "$folder/q.csv" skew_ms) == "0 0 " ]] || fail "skew_ms without a skew"
 
+# Back to back, the operations of a series have no barrier between, and every sum is checked.
+rm -f "$folder/series.csv"
+ends 0 "$lib/ranks.sh" 3 "$psring" bench --backend ps --sizes 4,65536 -n 3 --back-to-back --csv "$folder/series.csv"
+says out "iterations follow each other without a barrier"
+says out "every element equals the exact sum"
+[[ $(column "$folder/series.csv" series_iters) == "10 10 " && $(column "$folder/series.csv" iters) == "30 30 " ]] ||
+    fail "series of $(column "$folder/series.csv" series_iters) operations, in all $(column "$folder/series.csv" iters)"
+[[ $(column "$folder/q.csv" series_iters) == "1 1 " ]] || fail "series without --back-to-back"
+ends 2 "$psring" bench --backend ring --sizes 4 --back-to-back --skew 5
+
 # With --skew ranks start at different times. The measured time begins with the last start, so it is far below the skew.
 # This holds with and without a clock that all ranks share.
 for ranks in 2 $((2 * $(nproc) + 1)); do

@@ -254,6 +254,15 @@ none_apart()
         "$psring" compare "$folder/together" "$folder/apart" >"$folder/output" 2>&1 && grep -q '^1 all-reduce is in both' "$folder/output"
 }
 expect 'ranks that started apart' none_apart
+# So is a series without barriers.
+mkdir "$folder/series"
+runs "$folder/series" "$header,series_iters" ',10' 'ring,tcp,4,0,none,1000,7,80,79,81'
+no_series()
+{
+    ! "$psring" compare "$folder/together" "$folder/series" >"$folder/output" 2>&1 && grep -q 'no common all-reduce of one kind and size' "$folder/output" &&
+        "$psring" compare "$folder/series" "$folder/series" >"$folder/output" 2>&1 && grep -q '^ring over tcp, back to back ' "$folder/output"
+}
+expect 'operations back to back' no_series
 sed -i '3,$d; 2s/ring/mpi/' "$folder/after/bench.csv"
 nothing_in_common()
 {
