@@ -221,22 +221,14 @@ size_t batches_next(struct batches *batches, enum batches_split split)
         if (count > 0)
             device_input_set(batches->device, batches->samples, samples, count * sizeof *samples);
     }
-    if (training)
+    if (training) {
         range_sum_end(&batches->waited);
+        batches->global_count =
+            batches->loader ? batches->loaded.global_count : batches->samplers[split].global_count;
+    }
     if (training && batches->loaded_images && count > 0)
         upload_loaded(batches);
     return count;
-}
-
-size_t batches_next_step(const struct batches *batches)
-{
-    return batches->next_step;
-}
-
-size_t batches_global_count(const struct batches *batches)
-{
-    return batches->loader ? batches->loaded.global_count
-                           : batches->samplers[BATCHES_TRAIN].global_count;
 }
 
 void batches_gather(struct batches *batches, enum batches_split split, size_t first, size_t count)

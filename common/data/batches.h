@@ -46,7 +46,8 @@ struct batches_options {
 struct batches {
     struct device *device;
     struct sampler samplers[BATCHES_SPLITS];
-    size_t next_step; /* in the training epoch, without batches loaded ahead */
+    size_t next_step;    /* training: number in the epoch, without batches loaded ahead */
+    size_t global_count; /* training: images of all ranks in the step of the last batches_next */
     struct gather resident[BATCHES_SPLITS]; /* device memory */
     void *copies[BATCHES_SPLITS]; /* owned memory of `resident`; NULL if it is the host's */
     float *values;                /* (256), device memory: the normalised value of each byte */
@@ -95,12 +96,6 @@ void batches_pause(struct batches *batches);
  * separate memory also gets the loader's batch. That upload may wait until the device has taken
  * earlier ones; this wait does not count as a wait for data. */
 size_t batches_next(struct batches *batches, enum batches_split split);
-
-/* Training: the number in the epoch of the next step. */
-size_t batches_next_step(const struct batches *batches);
-
-/* Training: the images of all ranks in the step of the last batches_next. */
-size_t batches_global_count(const struct batches *batches);
 
 /* Sets batches->images and labels to samples [first, first + count) of the current batch, by an
  * operation of the device if necessary. */

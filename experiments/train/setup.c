@@ -83,10 +83,10 @@ static enum status open_batches(struct trainer *t)
         &t->batches, t->device, t->dataset,
         &(struct batches_options){.train_batch = trainer_step_images(t),
                                   .train_world = shares ? world : 1,
-                                  .train_rank = shares ? trainer_rank(t) : 0,
+                                  .train_rank = shares ? t->rank : 0,
                                   .test_batch = TEST_BATCH,
                                   .test_world = world,
-                                  .test_rank = trainer_rank(t),
+                                  .test_rank = t->rank,
                                   .gather_max = batch > TEST_BATCH ? batch : TEST_BATCH,
                                   .seed = (uint64_t)t->config->seed,
                                   .joins = trainer_joins(t),
@@ -130,11 +130,14 @@ static enum status trainer_open_data(struct trainer *t)
     else
         t->steps_per_epoch =
             step_images < TRAINER_PACED_IMAGES ? TRAINER_PACED_IMAGES / step_images : 1;
-    t->total_steps = t->config->train.steps > 0
-                         ? (uint64_t)t->config->train.steps
-                         : trainer_epoch_begin(t, learning_epochs(t->config, t->workers));
+    uint64_t epochs = learning_epochs(t->config, t->workers);
+    t->total_steps = t->schedule_steps = (uint64_t)t->config->train.steps;
+    if (t->config->train.steps == 0) {
+        t->total_steps = trainer_epoch_begin(t, epochs);
+        t->schedule_steps = epochs * t->steps_per_epoch;
+    }
     if (!t->config->train.paced)
-        TRY(learning_schedule(t->config, t->workers, t->steps_per_epoch, trainer_schedule_steps(t),
+        TRY(learning_schedule(t->config, t->workers, t->steps_per_epoch, t->schedule_steps,
                               &t->lr));
 out:
     return status;
@@ -148,7 +151,9 @@ static enum status choose_roles(struct trainer *t)
     char name[32] = "";
     int rank = t->world->rank;
     TRY(topology_init(&t->topology, t->world->size, (int)t->config->servers, t->config->placement));
-    t->is_server = topology_node(&t->topology, rank, NODE_WORKER) < 0;
+    int node = topology_node(&t->topology, rank, NODE_WORKER);
+    t->is_server = node < 0;
+    t->rank = (size_t)node;
     t->workers = t->config->train.virtual_workers > 0 ? (size_t)t->config->train.virtual_workers
                                                       : (size_t)t->topology.workers;
     if (t->is_server)
@@ -158,11 +163,6 @@ static enum status choose_roles(struct trainer *t)
     log_set_name(name);
 out:
     return status;
-}
-
-size_t trainer_rank(const struct trainer *t)
-{
-    return (size_t)topology_node(&t->topology, t->world->rank, NODE_WORKER);
 }
 
 /* -------- the device -------------------------------------------------------------------------- */
@@ -211,7 +211,7 @@ static enum status fill_paced_gradients(struct trainer *t)
 {
     size_t count = net_parameter_count(t->net);
     for (size_t i = 0; i < count; i++)
-        t->host[i] = 1e-3f * (float)((i * 7 + trainer_rank(t) * 13) % 1009) - 0.5f;
+        t->host[i] = 1e-3f * (float)((i * 7 + t->rank * 13) % 1009) - 0.5f;
     device_upload(t->device, net_gradients(t->net), t->host, count * sizeof *t->host);
     return device_sync(t->device);
 }
@@ -255,9 +255,9 @@ static enum status open_local(struct trainer *t)
         TRY(generation_restore(t));
     uint64_t interval = t->steps_per_epoch < t->total_steps ? t->steps_per_epoch : t->total_steps;
     TRY(train_report_open(t, interval));
-    if (trainer_rank(t) == 0 && t->config->train.checkpoint)
+    if (t->rank == 0 && t->config->train.checkpoint)
         TRY(prepare_checkpoint(t));
-    bool slow = (int)trainer_rank(t) == t->config->train.straggler_rank;
+    bool slow = (int)t->rank == t->config->train.straggler_rank;
     straggler_init(&t->straggler, slow ? t->config->train.straggler_factor : 1,
                    t->config->train.real_ms);
     t->step_once = t->config->train.virtual_workers > 0 ? train_step_virtual

@@ -36,9 +36,7 @@ enum status step_begin(struct trainer *t)
     /* The data must be those of this step. An elastic job restarts this count in each
      * generation. */
     CHECK(!t->dataset || t->generation ||
-          batches_next_step(&t->batches) ==
-              t->step - trainer_epoch_begin(t, trainer_epoch(t, t->step)));
-    t->step_images = trainer_step_images(t); /* unless the step is shorter */
+          t->batches.next_step == t->step - trainer_epoch_begin(t, trainer_epoch(t, t->step)));
 out:
     return status;
 }
@@ -161,6 +159,7 @@ void straggler_delay(struct straggler *straggler, struct device *device, int64_t
 enum status train_step_paced(struct trainer *t, struct net_loss *loss)
 {
     (void)loss;
+    t->step_images = trainer_step_images(t);
     if (t->dataset)
         batches_gather(&t->batches, BATCHES_TRAIN, 0, batches_next(&t->batches, BATCHES_TRAIN));
     return pace_step(&t->sync, t->config->train.paced_ms * t->straggler.factor);

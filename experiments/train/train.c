@@ -27,13 +27,19 @@ static double mean_loss(const struct trainer *t)
 
 /* -------- one step ---------------------------------------------------------------------------- */
 
-/* Hook of the backward pass. The gradients of the range are final. A straggler is delayed here,
- * once per range. The first layer's range comes last. */
-static void start_buckets(void *context, size_t first, size_t count)
+/* The rate depends on the steps that are left: workers that join or leave change the step number,
+ * but not this. */
+float trainer_lr(const struct trainer *t)
+{
+    return (float)lr_at(&t->lr, t->step + t->schedule_steps - t->total_steps);
+}
+
+/* A straggler's hook of the backward pass, before gradient_sync_start: it delays the worker once
+ * per range. The first layer's range comes last. */
+static void start_delayed(void *context, size_t first, size_t count)
 {
     struct trainer *t = context;
-    if (t->straggler.delays)
-        straggler_delay(&t->straggler, t->device, t->sync.exposed.ns, first == 0);
+    straggler_delay(&t->straggler, t->device, t->sync.exposed.ns, first == 0);
     gradient_sync_start(&t->sync, first, count);
 }
 
@@ -52,14 +58,17 @@ static enum status run_step(struct trainer *t, struct net_loss *loss)
     struct net_step step = {.training = true,
                             .seed = (uint64_t)t->config->seed,
                             .step = t->step,
-                            .rank = (uint32_t)trainer_rank(t),
-                            .divisor = (double)batches_global_count(&t->batches) / workers};
+                            .rank = (uint32_t)t->rank,
+                            .divisor = (double)t->batches.global_count / workers};
     gradient_sync_begin(&t->sync);
     if (t->straggler.delays)
         straggler_begin(&t->straggler);
     batches_gather(&t->batches, BATCHES_TRAIN, 0, batch);
     TRY(net_forward(t->net, t->batches.images, t->batches.labels, batch, &step, loss));
-    TRY(net_backward(t->net, start_buckets, t));
+    if (t->straggler.delays)
+        TRY(net_backward(t->net, start_delayed, t));
+    else
+        TRY(net_backward(t->net, gradient_sync_start, &t->sync));
     TRY(gradient_sync_end(&t->sync, trainer_lr(t)));
 out:
     return status;
@@ -131,7 +140,7 @@ static enum status step(struct trainer *t, bool finishes)
     train_go_on(t);
 
     /* Averaging spreads a NaN to all ranks within a step, so one rank's check is enough. */
-    if (trainer_rank(t) == 0 && !isfinite(loss.loss_sum)) {
+    if (t->rank == 0 && !isfinite(loss.loss_sum)) {
         progress_clear(&t->report.progress);
         log_diverged(t, "", t->step - loss_queue_length(&t->losses));
         TRY(gradient_sync_finish(&t->sync)); /* the other ranks' buckets need this rank */
@@ -161,7 +170,7 @@ static enum status drain_losses(struct trainer *t)
         interval->losses += steps;
         interval->ended_ns = clock_now_ns();
     }
-    if (trainer_rank(t) == 0)
+    if (t->rank == 0)
         device_usage(t->device, &t->report.usage);
     t->report.usage_samples = usage_watch_take(t->report.usage_watch);
     train_cpus_stop(t);
@@ -197,7 +206,7 @@ static enum status stop_saved(struct trainer *t, int number)
      * other ranks. */
     TRY(comm_barrier(t->sync.comm));
     TRY(comm_finish(t->sync.comm));
-    if (trainer_rank(t) == 0) {
+    if (t->rank == 0) {
         printf("stopped by %s after step %llu of %llu; to continue, start it again with --resume\n",
                stop_signal_name(number), (unsigned long long)t->step,
                (unsigned long long)t->total_steps);
@@ -223,7 +232,7 @@ out:
  * each takes its share. --no-shard: one per worker, independent of the number of workers. */
 static uint64_t permutation_of(const struct trainer *t, uint64_t epoch)
 {
-    return t->config->train.no_shard ? sampler_own_epoch(epoch, trainer_rank(t)) : epoch;
+    return t->config->train.no_shard ? sampler_own_epoch(epoch, t->rank) : epoch;
 }
 
 /* A worker joins or leaves: this generation ends after the same step on all workers. */
@@ -310,7 +319,7 @@ static enum status test_and_report(struct trainer *t, struct test_result *test)
     activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_TEST, t->step, 0);
     TRY(train_test(t, test));
     if (!t->config->train.paced && !isfinite(test->loss)) {
-        if (trainer_rank(t) == 0)
+        if (t->rank == 0)
             log_diverged(t, "the test after ", t->step);
         /* The first rank that returns a failure ends all ranks, so rank 0 must log the reason
          * first. */
@@ -386,7 +395,7 @@ static enum status train_loop(struct trainer *t)
     t->report.images = train_images(t);
     generation_shared(t);
     train_report_start(t);
-    if (trainer_rank(t) == 0 && meets_late(t))
+    if (t->rank == 0 && meets_late(t))
         log_warn("--checkpoint: after a signal the run is saved where all workers meet: only every "
                  "%llu steps, at the end of an epoch; add --log-steps N to save sooner",
                  (unsigned long long)t->steps_per_epoch);

@@ -1,4 +1,4 @@
-/* The position of a run in steps, epochs, images and learning rate. Pure functions of the step, and
+/* The position of a run in steps, epochs and images. Pure functions of the step, and
  * in an elastic job also of the position at which this generation began. */
 #include <inttypes.h>
 #include <math.h>
@@ -12,7 +12,6 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/comm/comm.h"
 #include "experiments/config/backends.h"
-#include "experiments/config/learning.h"
 #include "experiments/train/trainer.h"
 
 /* Steps of this generation's first epoch: all, or what earlier generations left. */
@@ -64,19 +63,6 @@ uint64_t trainer_epoch_begin(const struct trainer *t, uint64_t epoch)
     return t->start.step + first_steps(t) + (epoch - t->start.epoch - 1) * t->steps_per_epoch;
 }
 
-uint64_t trainer_schedule_steps(const struct trainer *t)
-{
-    return t->config->train.steps > 0 ? t->total_steps
-                                      : learning_epochs(t->config, t->workers) * t->steps_per_epoch;
-}
-
-/* The rate depends on the steps that are left: workers that join or leave change the step number,
- * but not this. */
-float trainer_lr(const struct trainer *t)
-{
-    return (float)lr_at(&t->lr, t->step + trainer_schedule_steps(t) - t->total_steps);
-}
-
 /* State other than the step: parameters on all ranks, the test. */
 
 /* -------- parameters -------------------------------------------------------------------------- */
@@ -109,7 +95,7 @@ enum status train_check_weights(struct trainer *t)
     for (int w = 1; w < workers; w++) {
         if (strcmp(all[w], all[0]) == 0)
             continue;
-        if (trainer_rank(t) == 0)
+        if (t->rank == 0)
             log_error("after step %llu the %s of worker %d (SHA-256 %.12s...) differ from those of "
                       "worker 0 (%.12s...): --backend %s did not give all workers the same result; "
                       "discard the run and please report this",
@@ -353,7 +339,7 @@ enum status train_save(struct trainer *t)
         return STATUS_OK;
     TRY(train_gather_progress(t));
     TRY(comm_state_read(t->sync.comm, &carried, &carried_count));
-    if (trainer_rank(t) != 0)
+    if (t->rank != 0)
         return STATUS_OK;
     describe(t, NULL, &run);
     size_t weight_bytes = checkpoint->weight_count * sizeof(float);

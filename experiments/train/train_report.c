@@ -308,7 +308,7 @@ void usage_watch_free(struct usage_watch **out)
 
 static bool reports(const struct trainer *t)
 {
-    return trainer_rank(t) == 0;
+    return t->rank == 0;
 }
 
 /* A single process has no communication. The host's clocks do not see transfers between GPUs. */
@@ -424,7 +424,7 @@ enum status train_report_open(struct trainer *t, uint64_t steps)
     TRY(usage_watch_new(&report->usage_watch, t->device));
     progress_init(&report->progress, &(struct progress_options){
                                          .stream = stderr,
-                                         .rank = trainer_rank(t),
+                                         .rank = t->rank,
                                          .epochs = trainer_epoch(t, t->total_steps - 1) + 1,
                                          .steps_per_epoch = steps,
                                          .images_per_step = (uint64_t)t->config->batch * t->workers,
@@ -480,8 +480,7 @@ static enum status find_medians(struct trainer *t)
     const struct group *group = comm_group(t->sync.comm);
     if (comm_updates_on_server(t->sync.comm))
         return step_times_medians_apart(&report->times, t->world, group, report->times_median);
-    return step_times_medians(&report->times, t->world, group, trainer_rank(t),
-                              report->times_median);
+    return step_times_medians(&report->times, t->world, group, t->rank, report->times_median);
 }
 
 uint64_t train_images(const struct trainer *t)

@@ -47,7 +47,7 @@ enum status train_store(struct trainer *t)
     size_t states, parameters = net_parameter_count(t->net);
     if (!updates_on_server(t))
         return STATUS_OK;
-    if (trainer_rank(t) == 0) {
+    if (t->rank == 0) {
         TRY(device_download(t->device, t->host, trained(t), parameters * sizeof *t->host));
         TRY(move_array(t, comm_store, COMM_PARAMETERS, t->host));
         if (t->optimizer) {
@@ -80,7 +80,7 @@ enum status train_fetch_state(struct trainer *t)
     size_t states;
     if (!updates_on_server(t) || !t->config->train.checkpoint)
         return STATUS_OK;
-    if (trainer_rank(t) == 0) {
+    if (t->rank == 0) {
         float *state = optimizer_state(t->optimizer, &states);
         TRY(move_states(t, comm_fetch, t->host));
         device_upload(t->device, state, t->host, states * sizeof *t->host);

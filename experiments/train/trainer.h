@@ -317,7 +317,8 @@ struct trainer {
     const struct backend *backend;
     struct topology topology;
     size_t workers; /* number of workers, real or virtual, whose gradients are averaged */
-    bool is_server; /* a dedicated server: only serves */
+    size_t rank;    /* number among the worker processes */
+    bool is_server; /* a dedicated server: only serves, and has no rank */
 
     /* State of this process. */
     int threads; /* compute threads */
@@ -338,6 +339,7 @@ struct trainer {
     /* The position of the run. */
     train_step_function *step_once;
     uint64_t steps_per_epoch, total_steps;
+    uint64_t schedule_steps;       /* of a run that always has the present number of workers */
     uint64_t step;                 /* done, over all epochs */
     uint64_t step_images;          /* of the running step, on this process */
     struct range_sum whole;        /* of the running step; other sums are in batches and sync */
@@ -357,7 +359,6 @@ struct trainer {
 enum status trainer_open(struct trainer *t, const struct config *config, struct world *world,
                          struct generation *generation);
 void trainer_close(struct trainer *t);
-size_t trainer_rank(const struct trainer *t); /* number among the worker processes */
 
 /* setup.c. Servers and paced workers need the net only for the sizes of its layers. */
 size_t trainer_batch_max(const struct trainer *t); /* images that the net can hold */
@@ -376,12 +377,9 @@ uint64_t trainer_epoch_begin(const struct trainer *t, uint64_t epoch);
  * the first step of the next epoch. */
 uint64_t trainer_images(const struct trainer *t);
 uint64_t trainer_epoch_images(const struct trainer *t, uint64_t epoch);
-/* The number of steps of a run that always has the present number of workers. */
-uint64_t trainer_schedule_steps(const struct trainer *t);
-/* The learning rate of the next step. */
-float trainer_lr(const struct trainer *t);
 
-/* train.c, step.c */
+/* train.c, step.c. The learning rate of the next step. */
+float trainer_lr(const struct trainer *t);
 train_step_function train_step_real, train_step_paced, train_step_virtual;
 /* Begins a step, with all times 0. */
 enum status step_begin(struct trainer *t);
