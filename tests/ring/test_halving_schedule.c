@@ -248,6 +248,42 @@ Test(halving_schedule, steps_are_balanced)
     }
 }
 
+/* Two workers that exchange in step 0, which moves the most, are less than p ranks apart. In the
+ * next step the distance is a multiple of p, less than p times its next factor, and so on.
+ * All-gather mirrors this. */
+Test(halving_schedule, long_messages_stay_near)
+{
+    for (int n = 2; n <= WORKERS_MAX; n++) {
+        unsigned chunks = 0;
+        for (int rank = 0; rank < n; rank++) {
+            struct halving_schedule s;
+            cr_assert_eq(halving_schedule_init(&s, n, rank, (size_t)n * 8, 0), STATUS_OK);
+            chunks |= 1u << halving_chunk(n, rank);
+            for (size_t l = 0; l < s.exchange_count; l++) {
+                const struct halving_exchange *exchange = &s.exchanges[l];
+                int apart = abs(exchange->peer - rank);
+                cr_assert_eq(exchange->send_count, 2); /* a step and its mirror */
+                for (size_t i = 0; i < exchange->send_count; i++) {
+                    int step = exchange->sends[i].step, distance = 1, parts = 2;
+                    if (!exchange->sends[i].reduces)
+                        step = halving_steps(n) - 1 - step;
+                    for (int left = n / distance; left > 1; left = n / distance) {
+                        for (parts = 2; left % parts; parts++)
+                            ;
+                        if (step-- == 0)
+                            break;
+                        distance *= parts;
+                    }
+                    cr_assert_eq(apart % distance, 0);
+                    cr_assert_eq(apart / distance < parts && apart > 0, true);
+                }
+            }
+            halving_schedule_fini(&s);
+        }
+        cr_assert_eq(chunks, (1u << n) - 1);
+    }
+}
+
 Test(halving_schedule, steps_and_messages_of_a_short_vector)
 {
     static const int steps[] = {0, 0, 2, 2, 4, 2, 4, 2, 6, 4, 4, 2, 6};
