@@ -33,8 +33,10 @@ enum {
     /* Of a fast link, where the processors' work for a message costs more than the bytes that it
      * lets overlap. Longer ones were no faster (measured.csv). */
     CHUNK_BYTES_FAST = 512 << 10,
-    /* A processor's time for a message, with its wake-ups, if processes outnumber the cores. */
-    MESSAGE_US = 50,
+    /* A processor's time for a message, with its wake-ups. Ranks of one host outnumber its cores.
+     */
+    MESSAGE_US = 15,
+    MESSAGE_US_ONE_HOST = 50,
     /* Chunks of a shard: push and pull do not overlap for 1/32 of it. */
     CHUNKS_WANTED = 32,
     /* Most bytes in flight to one host: half of the 3 MB queue of a switch's port. */
@@ -151,20 +153,20 @@ static size_t least_of_many(size_t shard_bytes, double link_bytes_per_s)
 
 /*
  * The chunk of a fast link. K chunks of a shard of L bytes cost K messages, of c seconds each, and
- * fill the pipeline for 1/K of the L/B seconds of the shard. Both together are least at a chunk of
+ * fill the pipeline for 1/K of the L/B seconds of the shard. Both together are least at chunks of
  * sqrt(L B c). 0: the link is slow, or its rate unknown.
  */
 static size_t fast_chunk_bytes(size_t shard_bytes, size_t uses, double link_bytes_per_s)
 {
     bool one_host = isinf(link_bytes_per_s);
     double rate = one_host ? memory_bytes_per_s : link_bytes_per_s;
-    if (rate <= slow_at_most)
+    if (rate <= slow_at_most || shard_bytes == 0)
         return 0;
-    double best = sqrt((double)shard_bytes * rate * MESSAGE_US / 1e6);
-    size_t most = one_host
-                      ? CHUNK_BYTES_FAST
-                      : size_smaller(CHUNK_BYTES_FAST, ON_THE_WAY_BYTES_MAX / (uses * WINDOW_MIN));
-    return best < (double)most ? (size_t)best : most;
+    double message_s = (one_host ? MESSAGE_US_ONE_HOST : MESSAGE_US) / 1e6;
+    size_t best = (size_t)sqrt((double)shard_bytes * rate * message_s);
+    size_t fits = one_host ? CHUNK_BYTES_FAST : ON_THE_WAY_BYTES_MAX / (uses * WINDOW_MIN);
+    size_t chunks = size_larger(shard_bytes / best, 1);
+    return size_smaller(size_divide_up(shard_bytes, chunks), size_smaller(CHUNK_BYTES_FAST, fits));
 }
 
 static size_t choose_chunk_bytes(size_t shard_bytes, size_t uses, double link_bytes_per_s,
