@@ -396,8 +396,9 @@ static void find_points(struct results *results)
 {
     for (size_t r = 0; r < results->row_count; r++) {
         struct result_row *row = &results->rows[r];
-        const bool own =
-            strcmp(row->placement, "dedicated") == 0 || strcmp(row->placement, "mixed") == 0;
+        const bool own = strcmp(row->placement, "dedicated") == 0 ||
+                         strcmp(row->placement, "mixed") == 0 ||
+                         strcmp(row->placement, "switch") == 0;
         struct point point = {
             .part = row->part,
             .row = row,
