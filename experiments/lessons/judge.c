@@ -418,12 +418,21 @@ static void need(enum status status, const char *call, int worker)
         conclude("%s of worker %d failed: %s", call, worker, status_name(status));
 }
 
-/* Gives signal handlers another stack, because a crash may be an overflow of the thread's stack. */
-static void open_signal_stack(void)
+/* Gives signal handlers another stack, because a crash may be an overflow of the thread's stack.
+ * Returns its memory, for close_signal_stack. `before` is the stack that they had. */
+static void *open_signal_stack(stack_t *before)
 {
     enum { STACK_BYTES = 65536 };
     stack_t stack = {.ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES};
-    CHECK(stack.ss_sp && sigaltstack(&stack, NULL) == 0);
+    CHECK(stack.ss_sp && sigaltstack(&stack, before) == 0);
+    return stack.ss_sp;
+}
+
+/* AddressSanitizer unmaps a thread's signal stack at its end, so this must be its own again. */
+static void close_signal_stack(void *memory, const stack_t *before)
+{
+    CHECK(sigaltstack(before, NULL) == 0);
+    free(memory);
 }
 
 static void on_thread_end(void *argument)
@@ -446,7 +455,8 @@ static void *run_contender(void *argument)
         .transport = TRANSPORT_TCP, .bucket_counts_max = COUNT_MOST, .timeout_ms = TIMEOUT_MS};
     const struct comm_layout layout = {
         .counts = trial->lengths, .buckets = LENGTHS, .scale = 1.0f / (float)trial->workers};
-    open_signal_stack();
+    stack_t stack_before;
+    void *stack = open_signal_stack(&stack_before);
     pthread_cleanup_push(on_thread_end, &self->index);
     witness_worker(self->index);
     need(world_open(&world, NULL, NULL, &options), "the rendezvous", self->index);
@@ -460,6 +470,7 @@ static void *run_contender(void *argument)
     comm_close(&comm);
     world_close(&world);
     pthread_cleanup_pop(0);
+    close_signal_stack(stack, &stack_before);
     return NULL;
 }
 
