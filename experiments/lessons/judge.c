@@ -545,6 +545,12 @@ static void on_interrupt(int number)
     interrupted = number;
 }
 
+/* A sentence about a mistake may end like the line of a right trial. */
+static bool is_right(const char *text)
+{
+    return !strstr(text, "wrong ") && strstr(text, "right\n");
+}
+
 /* Reads the report of the trial until its process ends, a verdict comes, the time is over, or a
  * signal interrupts the judge. */
 static void hear(int verdicts, pid_t process, int64_t deadline_ns, char *text, size_t size)
@@ -567,7 +573,7 @@ static void hear(int verdicts, pid_t process, int64_t deadline_ns, char *text, s
             return;
         used += (size_t)got;
         text[used] = '\0';
-        if (strstr(text, "wrong ") || strstr(text, "right\n"))
+        if (strstr(text, "wrong ") || is_right(text))
             return;
     }
 }
@@ -602,7 +608,7 @@ static int try_number(const char *path, int workers, int log, int64_t deadline_n
     if (process > 0) {
         setpgid(process, process);
         hear(pipes[0], process, deadline_ns, text, size);
-        bool ended = false, said = strstr(text, "wrong ") || strstr(text, "right\n");
+        bool ended = false, said = strstr(text, "wrong ") || is_right(text);
         bool late = !said && clock_now_ns() >= deadline_ns && deadline_ns < own_limit_ns;
         for (int i = 0; i < 100 && !ended && !said && !late && !interrupted; i++) {
             clock_sleep_until_ns(clock_now_ns() + 10 * NS_PER_MS); /* the pipe closes first */
@@ -707,7 +713,7 @@ static int check(const char *path, bool shows_log)
         int how = try_number(path, worker_numbers[i], log, deadline_ns, text, sizeof text, &left);
         if (interrupted)
             return 128 + interrupted;
-        if (how == NOT_KILLED || !strstr(text, "right\n")) {
+        if (how == NOT_KILLED || !is_right(text)) {
             int code = print_wrong(text, how, left, i);
             if (shows_log)
                 show_log(log);

@@ -46,7 +46,7 @@ slow='endless_loop|endless_sends'
 count=0
 for body in "$here"/homework/{right,wrong}_*.inc; do
     solution=$(basename "$body" .inc) before=$SECONDS begin=$EPOCHREALTIME
-    ((!short)) || { ((count++ % 3 == 0)) && [[ ! $solution =~ $slow ]]; } || continue
+    ((!short)) || [[ $solution == wrong_two_exchanged ]] || { ((count++ % 3 == 0)) && [[ ! $solution =~ $slow ]]; } || continue
     build "$body" "$folder/$solution.c"
     status=0
     verdict "$folder/$solution.c" || status=$?
