@@ -10,7 +10,7 @@
 #   --judge PROGRAM    The judge. Default: build/psring_homework of this tree.
 #
 # The exit status is 0 if the solution is right, 1 if it is wrong, 2 if the command line has a mistake, and 3 if the
-# judge cannot tell: it ran out of time, or started no process. Then check again on a quiet machine. If the system
+# judge cannot tell: it ran out of time, started no process, or was ended. Then check again on a quiet machine. If the system
 # forbids network namespaces to this user, --time measures on loopback and prints the reason.
 set -euo pipefail
 export LC_ALL=C
@@ -59,7 +59,7 @@ parse_arguments()
 # shellcheck disable=SC2317  # called by a trap
 clean_up()
 {
-    trap '' INT TERM HUP
+    trap '' INT TERM HUP QUIT
     [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
     [[ ! $cluster ]] || "$here/vcluster.sh" down --name "$cluster" || true
     [[ ! $out ]] || rm -rf "$out"
@@ -83,7 +83,7 @@ compile()
     wait_for_child timeout -k 1 $COMPILE_S bash -c 'ulimit -v 4194304 && exec "$@"' compile "${CC:-cc}" -shared -fPIC -std=c11 -D_GNU_SOURCE -O2 -g -ffp-contract=off \
         -I "$(dirname "$here")" -Wl,-Bsymbolic "${options[@]}" -o "$out/solution.so" -x c "$file" 2>"$out/errors" ||
         {
-            error=$(grep -m 1 -E 'error|undefined' "$out/errors" || tail -n 1 "$out/errors")
+            error=$(grep -m 1 -E ': (fatal )?error: |: undefined ' "$out/errors" || tail -n 1 "$out/errors")
             echo "Wrong: It does not compile: ${error:-the compiler did not end within $COMPILE_S s}"
             exit 1
         }
@@ -135,6 +135,7 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
+trap 'exit 131' QUIT
 if [[ $action == new ]]; then
     write_skeleton
     exit
@@ -143,9 +144,11 @@ fi
 [[ -x $judge && ! -d $judge ]] ||
     die "'$judge' is not a program; build the target psring_homework first, or name one with --judge" 2
 judge=$(realpath "$judge")
-out=$(mktemp -d)
+command -v "${CC:-cc}" >/dev/null || die "'${CC:-cc}' is not a command; install a C compiler, or name one in CC" 2
+out=$(mktemp -d 2>/dev/null) || die "cannot make a folder in '${TMPDIR:-/tmp}'; name another one in TMPDIR" 2
 compile
 status=0
 wait_for_child "$judge" check "$out/solution.so" "${log[@]}" || status=$?
+((status <= 3)) || die "the judge ended with exit status $status and gave no verdict; look for kill in '$file'" 3
 ((status == 0)) || exit "$status"
 ((!with_time)) || measure

@@ -583,7 +583,8 @@ enum {
     NOT_ENDED = -1,
     NOT_STARTED = -2,
     OUT_OF_TIME = -3, /* of all trials, before the trial's own limit */
-    NOT_KILLED = -4   /* some of its processes still run */
+    NOT_KILLED = -4,  /* some of its processes still run */
+    CLOSED = -5       /* it closed the pipe and did not end */
 };
 
 /* The report of one trial. Returns how it ended. `left` is the number of processes that it left. */
@@ -609,15 +610,17 @@ static int try_number(const char *path, int workers, int log, int64_t deadline_n
         setpgid(process, process);
         hear(pipes[0], process, deadline_ns, text, size);
         bool ended = false, said = strstr(text, "wrong ") || is_right(text);
-        bool late = !said && clock_now_ns() >= deadline_ns && deadline_ns < own_limit_ns;
+        bool over = clock_now_ns() >= deadline_ns;
+        bool late = !said && over && deadline_ns < own_limit_ns;
         for (int i = 0; i < 100 && !ended && !said && !late && !interrupted; i++) {
             clock_sleep_until_ns(clock_now_ns() + 10 * NS_PER_MS); /* the pipe closes first */
             ended = waitpid(process, &how, WNOHANG) == process;
         }
         if (!ended) {
             kill(-process, SIGKILL);
+            kill(process, SIGKILL); /* it may have left its group */
             waitpid(process, NULL, 0);
-            how = late ? OUT_OF_TIME : NOT_ENDED;
+            how = late ? OUT_OF_TIME : over || said ? NOT_ENDED : CLOSED;
         }
         *left = end_processes(process);
         how = *left < 0 ? NOT_KILLED : how;
@@ -659,6 +662,9 @@ static int print_wrong(const char *text, int how, int left, int number)
         printf("Wrong: %.*s.\n", (int)strcspn(wrong + 6, "\n"), wrong + 6);
     else if (how == NOT_ENDED)
         printf("Wrong: With %d workers, the all-reduce did not end within the limit of time.\n",
+               workers);
+    else if (how == CLOSED || (WIFEXITED(how) && WEXITSTATUS(how) == WITNESS_MUTE))
+        printf("Wrong: With %d workers, the solution closed descriptors that it did not open.\n",
                workers);
     else if (WIFSIGNALED(how))
         printf("Wrong: With %d workers, the solution crashed: %s.\n", workers,
@@ -705,6 +711,7 @@ static int check(const char *path, bool shows_log)
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
     (void)sigaction(SIGHUP, &action, NULL);
+    (void)sigaction(SIGQUIT, &action, NULL);
     for (int i = 0; i < NUMBERS; i++) {
         char text[2048];
         int left = 0;

@@ -10,6 +10,9 @@
 
 /* -------- witness.c --------------------------------------------------------------------------- */
 
+/* The exit code of a trial that could not send its verdict. */
+enum { WITNESS_MUTE = 113 };
+
 void witness_open(int workers, int verdicts);
 _Noreturn void conclude(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void witness_worker(int index);

@@ -158,7 +158,7 @@ _Noreturn void conclude(const char *format, ...)
     va_end(arguments);
     strcat(text, "\n");
     ssize_t written = write(court.verdicts, text, strlen(text));
-    _exit(written > 0 ? EXIT_FAILURE : 3);
+    _exit(written > 0 ? EXIT_FAILURE : WITNESS_MUTE);
 }
 
 /* The elements of the worker's vector at this memory; count 0: it is other memory. */

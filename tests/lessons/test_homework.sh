@@ -83,6 +83,11 @@ for arguments in "" "check" "check $folder/none.c" "new $folder/mine.c" "mark $f
     "$homework" $arguments >/dev/null 2>"$folder/said" || status=$?
     [[ $status == 2 && $(wc -l <"$folder/said") == 1 ]] || fail "bad usage '$arguments': exit $status: $(cat "$folder/said")"
 done
+for variable in TMPDIR=/nowhere CC=/nowhere; do
+    status=0
+    env "$variable" "$homework" check --judge "$judge" "$folder/mine.c" >/dev/null 2>"$folder/said" || status=$?
+    [[ $status == 2 && $(wc -l <"$folder/said") == 1 ]] || fail "$variable: exit $status: $(cat "$folder/said")"
+done
 cmp -s "$folder/mine.c" "$folder/kept.c" || fail "new replaced an existing file"
 
 # --- no process remains ----------------------------------------------------------------------------------------
@@ -106,10 +111,30 @@ grep -q '^The solution started processes and left [0-9]*. The judge has ended th
     fail "forks in a loop are not named: $(cat "$folder/said")"
 ! pgrep -f '^sleep 98765.4' >/dev/null || fail "a process of the solution that forks in a loop still runs"
 
-# A signal during an endless loop.
-for signal in INT TERM; do
+# A solution that does what psring does not expect of it. Each line: a name, the verdict, and the statements.
+while IFS='|' read -r solution sentence statements; do
+    printf '%s\n' '#include <signal.h>' '#include <unistd.h>' >"$folder/$solution.c"
+    printf '%s\n' "$statements" 'for (;;) pause();' >"$folder/$solution.inc"
+    build "$folder/$solution.inc" "$folder/body.c"
+    cat "$folder/body.c" >>"$folder/$solution.c"
+    status=0
+    timeout -k 5 60 "$homework" check --judge "$judge" "$folder/$solution.c" >"$folder/said" 2>&1 || status=$?
+    if [[ $solution == kills_* ]]; then
+        [[ $status == 3 ]] && grep -q "$sentence" "$folder/said"
+    else
+        is_wrong "$sentence"
+    fi || fail "$solution: exit $status, expected '$sentence': $(cat "$folder/said")"
+    [[ ! $(left) ]] || fail "$solution: processes remain: $(left)"
+done <<'END'
+closes|the solution closed descriptors that it did not open|for (int fd = 3; fd < 100; fd++) close(fd);
+leaves_its_group|the all-reduce did not end within the limit of time|setpgid(0, getpgid(getppid())); alarm(0);
+kills_the_judge|the judge ended with exit status 143 and gave no verdict|kill(getppid(), SIGTERM);
+END
+
+# A signal during an endless loop. Background processes ignore SIGQUIT.
+for signal in INT TERM HUP QUIT; do
     build "$here/homework/wrong_endless_loop.inc" "$folder/endless.c"
-    "$homework" check --judge "$judge" "$folder/endless.c" >/dev/null 2>&1 &
+    env --default-signal=QUIT "$homework" check --judge "$judge" "$folder/endless.c" >/dev/null 2>&1 &
     pid=$!
     within pgrep -f "^$judge check $folder"
     kill -"$signal" $pid
@@ -117,6 +142,7 @@ for signal in INT TERM; do
     wait $pid || status=$?
     ((status > 128)) || fail "SIG$signal: exit code $status, expected more than 128"
     [[ ! $(left) ]] || fail "after SIG$signal processes remain: $(left)"
+    ! compgen -G "$folder/tmp.*" >/dev/null || fail "SIG$signal left a folder: $(ls -d "$folder"/tmp.*)"
 done
 
 # --- limits ------------------------------------------------------------------------------------------------------
