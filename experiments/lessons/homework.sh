@@ -10,8 +10,8 @@
 #   --judge PROGRAM    The judge. Default: build/psring_homework of this tree.
 #
 # The exit status is 0 if the solution is right, 1 if it is wrong, 2 if the command line has a mistake, and 3 if the
-# judge cannot tell: it ran out of time, started no process, or was ended. Then check again on a quiet machine. If the system
-# forbids network namespaces to this user, --time measures on loopback and prints the reason.
+# judge cannot tell: it ran out of time, started no process, or was ended. Then check again on a quiet machine. If the
+# system forbids network namespaces to this user, --time measures on loopback and prints the reason.
 set -euo pipefail
 export LC_ALL=C
 
