@@ -1,5 +1,6 @@
 /*
- * Bytes and time of the all-reduces of this folder: the ring, halving-doubling, hierarchical. Pure.
+ * Bytes and time of the all-reduces of this folder: the ring, halving-doubling, the double binary
+ * tree, hierarchical. Pure.
  */
 #include <math.h>
 
@@ -231,18 +232,21 @@ static double share_apart(const struct cost_shape *shape, int rank)
     return share;
 }
 
-/* Bytes that the busiest host's link carries each way, in units of M. */
-static double busiest_link(const struct cost_shape *shape)
+/* Bytes that the busiest host's link carries each way, in units of M. `apart` is what one rank
+ * sends to other hosts. If each worker has its own link, the first `ranks` of them include the
+ * busiest. */
+static double busiest_link(const struct cost_shape *shape,
+                           double (*apart)(const struct cost_shape *shape, int rank), int ranks)
 {
     struct cost_shape links = cost_with_links(shape);
     double most = 0;
-    if (!links.hosts) /* each worker has its own link, and all links carry the same */
-        return share_apart(&links, 0);
-    for (int first = 0; first < shape->topology.workers; first++) {
+    for (int rank = 0; !links.hosts && rank < ranks; rank++)
+        most = fmax(most, apart(&links, rank));
+    for (int first = 0; links.hosts && first < shape->topology.workers; first++) {
         double share = 0;
         for (int rank = 0; rank < shape->topology.workers; rank++)
-            share += cost_same_host(&links, first, rank) ? share_apart(&links, rank) : 0;
-        most = share > most ? share : most;
+            share += cost_same_host(&links, first, rank) ? apart(&links, rank) : 0;
+        most = fmax(most, share);
     }
     return most;
 }
@@ -262,7 +266,7 @@ static double halving_time_s(const struct cost_shape *shape, const struct cost_l
         return doubling_time_s(shape, link);
     double workers = shape->topology.workers, bytes = (double)cost_bytes(shape, shape->count);
     return halving_steps(shape->topology.workers) * link->latency_s +
-           busiest_link(shape) * bytes / link->bytes_per_s +
+           busiest_link(shape, share_apart, 1) * bytes / link->bytes_per_s +
            (workers - 1) / workers * bytes * link->reduce_s_per_byte;
 }
 
@@ -288,6 +292,112 @@ const struct cost_formula halving_cost = {
     .time_s = halving_time_s,
     .pipeline = halving_pipeline,
     .messages = halving_messages,
+};
+
+/* -------- the double binary tree -------------------------------------------------------------- */
+
+/*
+ *     rank r sends   E[0,r] L[0] + E[1,r] L[1]   and receives as much
+ *
+ * L[t] is the bytes of half t, and E[t,r] is the number of r's neighbours in tree t: its children,
+ * and its parent if it has one (tree.c). A rank thus sends at most 2 M.
+ *
+ *     time = 2h a + Q M/B + (2h-1)/K M/B + (K-1) max(0, a - Q/K M/B) + C M g,   h = lg W rounded
+ * down
+ *
+ * Q M is the load of the busiest host's link: 2 M from 4 workers on. C M is what the busiest rank
+ * adds: M if it has two children. The third term is the time to fill the trees, 2h-1 steps of two
+ * segments; two workers have no such step. The fourth: in every step, a rank sends and receives a
+ * segment over each of its edges. If this takes less than a, the link waits. It is an estimate.
+ *
+ * Source: Sanders, Speck, Traeff 2009, "Two-tree algorithms for full bandwidth broadcast, reduction
+ * and scan", section 3. The terms with K are ours, fitted to simulations (simulate.sh).
+ */
+
+static int tree_neighbours(const struct cost_shape *shape, int tree, int rank)
+{
+    struct tree_place place = tree_place_of(shape->topology.workers, tree, rank);
+    return (place.parent >= 0) + place.child_count;
+}
+
+static struct cost_traffic tree_traffic(const struct cost_shape *shape, int rank)
+{
+    uint64_t bytes = 0;
+    for (int tree = 0; tree < TREES; tree++)
+        bytes += (uint64_t)tree_neighbours(shape, tree, rank) * cost_part_bytes(shape, TREES, tree);
+    return (struct cost_traffic){bytes, bytes};
+}
+
+/* Bytes that a rank sends to other hosts, in units of M. */
+static double tree_share_apart(const struct cost_shape *shape, int rank)
+{
+    int apart = 0;
+    for (int tree = 0; tree < TREES; tree++) {
+        struct tree_place place = tree_place_of(shape->topology.workers, tree, rank);
+        apart += place.parent >= 0 && !cost_same_host(shape, rank, place.parent);
+        for (int c = 0; c < place.child_count; c++)
+            apart += !cost_same_host(shape, rank, place.children[c]);
+    }
+    return (double)apart / TREES;
+}
+
+/* Bytes that the busiest rank adds, in units of M. */
+static double tree_share_added(const struct cost_shape *shape)
+{
+    int most = 0;
+    for (int rank = 0; rank < shape->topology.workers; rank++) {
+        int children = 0;
+        for (int tree = 0; tree < TREES; tree++)
+            children += tree_place_of(shape->topology.workers, tree, rank).child_count;
+        most = children > most ? children : most;
+    }
+    return (double)most / TREES;
+}
+
+static size_t tree_pipeline(const struct topology *topology, size_t count,
+                            const struct comm_options *options)
+{
+    (void)topology;
+    return tree_segments(count, compress_float_bytes(options->compress, options->segment_bytes));
+}
+
+static double tree_time_s(const struct cost_shape *shape, const struct cost_link *link)
+{
+    int workers = shape->topology.workers, steps = 2 * tree_height(workers);
+    double bytes = (double)cost_bytes(shape, shape->count), pieces = (double)shape->pipeline;
+    double link_s = busiest_link(shape, tree_share_apart, workers) * bytes / link->bytes_per_s;
+    double fill = workers > 2 ? steps - 1 : 0;
+    if (workers == 1)
+        return 0;
+    return steps * link->latency_s + link_s + fill / pieces * bytes / link->bytes_per_s +
+           (pieces - 1) * fmax(0, link->latency_s - link_s / pieces) +
+           tree_share_added(shape) * bytes * link->reduce_s_per_byte;
+}
+
+/* Up and down, one message a segment for each neighbour. A vector of one element has no second
+ * half. */
+static struct cost_messages tree_messages(const struct topology *topology, size_t count,
+                                          const struct comm_options *options)
+{
+    const struct cost_shape shape = {.topology = *topology, .count = count, .element_bytes = 1};
+    struct cost_messages messages = {0};
+    size_t segments = tree_pipeline(topology, count, options);
+    for (int rank = 0; rank < topology->workers; rank++) {
+        double each = 0;
+        for (int tree = 0; tree < TREES; tree++)
+            each += tree_neighbours(&shape, tree, rank) *
+                    (double)size_smaller(segments, cost_part_bytes(&shape, TREES, tree));
+        messages.all += each;
+        messages.busiest = fmax(messages.busiest, each);
+    }
+    return messages;
+}
+
+const struct cost_formula tree_cost = {
+    .traffic = tree_traffic,
+    .time_s = tree_time_s,
+    .pipeline = tree_pipeline,
+    .messages = tree_messages,
 };
 
 /* -------- hierarchical ------------------------------------------------------------------------ */

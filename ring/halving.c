@@ -53,7 +53,8 @@
  * doubling instead (below).
  *
  * Code, top-down. halving_allreduce is the algorithm. The functions above it send what is ready,
- * post receives ahead, wait for the next message and process it.
+ * post receives ahead, wait for the next message and process it. They obey the list of messages,
+ * whichever algorithm wrote it: tree.c uses them too.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -84,8 +85,9 @@ struct doubling {
 };
 
 struct halving {
-    const struct backend_env *site; /* borrowed */
-    struct transport *transport;    /* the site's */
+    const struct halving_lister *lister; /* borrowed */
+    const struct backend_env *site;      /* borrowed */
+    struct transport *transport;         /* the site's */
     int workers;
     uint64_t step; /* all-reduces done, over all buckets and plans; in every header */
 
@@ -352,7 +354,7 @@ static void doubling_fini(struct doubling *doubling)
 
 /* -------- the all-reduce ---------------------------------------------------------------------- */
 
-static enum status halving_allreduce(void *self, size_t bucket, void *data)
+enum status halving_allreduce(void *self, size_t bucket, void *data)
 {
     enum status status = STATUS_OK;
     struct halving *halving = self;
@@ -362,7 +364,7 @@ static enum status halving_allreduce(void *self, size_t bucket, void *data)
         return STATUS_OK;
     }
     struct halving_run run = {halving, schedule, &halving->codecs[bucket], data};
-    if (doubling_suits(&halving->doubling, schedule->slices, run.codec))
+    if (halving->lister->doubles && doubling_suits(&halving->doubling, schedule->slices, run.codec))
         return doubling_allreduce(&halving->doubling, run.codec, data, halving->step++);
     TRY(start_peers(&run));
     TRY(send_ready(&run));
@@ -397,7 +399,8 @@ static void free_plan(struct halving *halving)
     free(halving->oldest);
     free(halving->dealt);
     free(halving->tickets);
-    *halving = (struct halving){.site = halving->site,
+    *halving = (struct halving){.lister = halving->lister,
+                                .site = halving->site,
                                 .transport = halving->transport,
                                 .workers = halving->workers,
                                 .step = halving->step};
@@ -422,13 +425,19 @@ out:
     return status;
 }
 
-static enum status halving_plan(void *self)
+static enum status list_messages(struct halving_schedule *schedule, const struct backend_env *site,
+                                 size_t count)
+{
+    const struct comm_options *options = site->options;
+    return halving_schedule_init(schedule, site->workers, site->index, count,
+                                 compress_float_bytes(options->compress, options->segment_bytes));
+}
+
+enum status halving_plan(void *self)
 {
     enum status status = STATUS_OK;
     struct halving *halving = self;
-    const struct comm_options *options = halving->site->options;
     const size_t *counts = halving->site->layout->counts;
-    size_t segment_bytes = compress_float_bytes(options->compress, options->segment_bytes);
     size_t slices = 0;
     free_plan(halving);
     halving->buckets = halving->site->layout->buckets;
@@ -436,8 +445,7 @@ static enum status halving_plan(void *self)
     halving->schedules = calloc(halving->buckets + 1, sizeof *halving->schedules);
     for (size_t b = 0; halving->schedules && b < halving->buckets; b++) {
         struct halving_schedule *schedule = &halving->schedules[b];
-        TRY(halving_schedule_init(schedule, halving->workers, halving->site->index, counts[b],
-                                  segment_bytes));
+        TRY(halving->lister->list(schedule, halving->site, counts[b]));
         slices = size_larger(slices, schedule->slices);
         halving->peer_count = schedule->exchange_count;
     }
@@ -448,41 +456,51 @@ static enum status halving_plan(void *self)
     halving->tickets = calloc(4 * slices * peers + 1, sizeof *halving->tickets);
     if (!halving->schedules || !halving->peers || !halving->oldest || !halving->dealt ||
         !halving->tickets)
-        return FAIL(STATUS_NO_MEMORY, "rhd: no memory for %zu buckets, %zu peers and %zu slices",
-                    halving->buckets, peers, slices);
+        return FAIL(STATUS_NO_MEMORY, "%s: no memory for %zu buckets, %zu peers and %zu slices",
+                    halving->lister->name, halving->buckets, peers, slices);
     for (size_t l = 0; l < peers; l++)
         TRY(open_peer(halving, l));
-    TRY(doubling_init(&halving->doubling, halving->site));
+    if (halving->lister->doubles)
+        TRY(doubling_init(&halving->doubling, halving->site));
 out:
     return status;
 }
 
-static float *halving_state(void *self, size_t index, size_t *count)
+float *halving_state(void *self, size_t index, size_t *count)
 {
     const struct halving *halving = self;
     return codecs_state(halving->codecs, halving->buckets, index, count);
 }
 
-static void halving_close(void *self)
+void halving_close(void *self)
 {
     free_plan(self);
     free(self);
 }
 
-static enum status halving_open(void **self, const struct backend_env *site)
+enum status halving_open_lister(void **self, const struct backend_env *site,
+                                const struct halving_lister *lister)
 {
     if (site->options->reduce_order == REDUCE_ORDER_RING)
         return FAIL(
             STATUS_UNSUPPORTED,
-            "rhd: adds in the order of a tree and does not support --reduce-order ring; omit the "
-            "option, or use --backend ring or ps");
+            "%s: adds in the order of a tree and does not support --reduce-order ring; omit the "
+            "option, or use --backend ring or ps",
+            lister->name);
     struct halving *halving = calloc(1, sizeof *halving);
     if (!halving)
-        return FAIL(STATUS_NO_MEMORY, "rhd: out of memory");
-    *halving =
-        (struct halving){.site = site, .transport = site->transport, .workers = site->workers};
+        return FAIL(STATUS_NO_MEMORY, "%s: out of memory", lister->name);
+    *halving = (struct halving){
+        .lister = lister, .site = site, .transport = site->transport, .workers = site->workers};
     *self = halving;
     return STATUS_OK;
+}
+
+static enum status halving_open(void **self, const struct backend_env *site)
+{
+    static const struct halving_lister lister = {
+        .name = "rhd", .list = list_messages, .doubles = true};
+    return halving_open_lister(self, site, &lister);
 }
 
 const struct backend backend_rhd = {

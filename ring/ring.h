@@ -1,6 +1,6 @@
 /*
- * The ring all-reduce and halving-doubling over common/net/transport. Also the costs of both and of
- * the hierarchical all-reduce. Read ring.c, then halving.c.
+ * The ring all-reduce, halving-doubling and the double binary tree over common/net/transport. Also
+ * their costs and those of the hierarchical all-reduce. Read ring.c, then halving.c, then tree.c.
  *
  * Cost of the ring: a worker sends 2(N-1)/N of the vector in 2(N-1)K messages to one neighbour. To
  * the byte, it sends all chunks but one, twice. The ring allocates and copies nothing after open.
@@ -25,6 +25,28 @@ extern const struct backend backend_ring;
  * refused with STATUS_UNSUPPORTED.
  */
 extern const struct backend backend_rhd;
+
+/* -------- listed messages (halving.c, for tree.c) --------------------------------------------- */
+
+struct halving_schedule;
+
+/* An algorithm that lists a worker's messages for each vector. halving.c moves them. */
+struct halving_lister {
+    const char *name; /* of the backend, for errors */
+    /* Lists the messages for `count` elements. All vectors have the same exchanges. Errors are
+     * logged. */
+    enum status (*list)(struct halving_schedule *schedule, const struct backend_env *site,
+                        size_t count);
+    bool doubles; /* short vectors use recursive doubling instead of their list */
+};
+
+/* The functions of a backend whose messages are listed. `lister` is borrowed. */
+enum status halving_open_lister(void **self, const struct backend_env *site,
+                                const struct halving_lister *lister);
+enum status halving_plan(void *self);
+enum status halving_allreduce(void *self, size_t bucket, void *data);
+float *halving_state(void *self, size_t index, size_t *count);
+void halving_close(void *self);
 
 /* -------- a ring of hosts (hierarchical.c) ---------------------------------------------------- */
 
@@ -85,6 +107,57 @@ enum { PAIR_WHOLE = 8 };
 enum status pair_allreduce(struct ring_plan *plan, size_t bucket, void *data, uint64_t step,
                            float scale);
 
+/* -------- the double binary tree (tree.c) ----------------------------------------------------- */
+
+/*
+ * Cost: a worker sends as many bytes as it receives, at most twice the vector (by place: tree.c). A
+ * segment passes at most 2 lg N edges. This holds for any number N of workers. Nothing is allocated
+ * after open. The only copies are those of the transport. The sum has the same bits on all workers
+ * and in every run. Its order is a tree, so REDUCE_ORDER_RING is refused with STATUS_UNSUPPORTED.
+ */
+extern const struct backend backend_tree;
+
+/*
+ * The trees as arithmetic: parents, children, and which worker sends which elements when. Pure,
+ * except for the memory of the lists. There are two trees over all workers, number 0 and 1. Tree t
+ * moves half t of the vector (chunk_of(count, TREES, t)). Each half is cut into K *segments*. A
+ * segment travels as one message over each edge of its tree, first up, then down.
+ *
+ * Source: Sanders, Speck, Traeff 2009, "Two-tree algorithms for full bandwidth broadcast, reduction
+ * and scan", Parallel Computing 35, sections 2 and 3.
+ */
+enum { TREES = 2, TREE_CHILDREN = 2 };
+
+/* A leaf has at most this many segments of a tree under way, and twice the height. Simulations with
+ * more are slower: parts go ahead of the sums, and these come late. */
+enum { TREE_SEGMENTS_UNDER_WAY = 4 };
+
+/* A worker's place in one tree. */
+struct tree_place {
+    int parent; /* -1: this worker is the root */
+    int children[TREE_CHILDREN];
+    int child_count; /* 0: a leaf */
+    int depth;       /* edges between this worker and the root */
+};
+
+/* Cost: lg W steps. Every worker is a leaf of at least one tree. */
+struct tree_place tree_place_of(int workers, int tree, int rank);
+
+/* The edges from the root to the deepest leaf, of either tree: lg W, rounded down. No binary tree
+ * over W workers has fewer. */
+int tree_height(int workers);
+
+/* K, 0 for an empty vector. `segment_bytes`: wanted size of a message; 0: chosen here. */
+size_t tree_segments(size_t count, size_t segment_bytes);
+
+/*
+ * The messages of `rank`, in the form of halving_schedule.h, so that halving.c can move them. Slice
+ * TREES k + t is segment k of tree t. The number of steps is twice the height. STATUS_NO_MEMORY is
+ * logged. Free with halving_schedule_fini.
+ */
+enum status tree_schedule_init(struct halving_schedule *schedule, int workers, int rank,
+                               size_t count, size_t segment_bytes);
+
 /* -------- costs (cost.c) ---------------------------------------------------------------------- */
 
 extern const struct cost_formula ring_cost;
@@ -98,6 +171,7 @@ struct cost_traffic ring_cost_all_gather(const struct cost_shape *shape, int ran
 double ring_cost_time_s(const struct cost_shape *shape, const struct cost_link *link);
 
 extern const struct cost_formula halving_cost;
+extern const struct cost_formula tree_cost;
 
 /* Hosts with unequal numbers of workers have no such all-reduce: the result is no bytes and NAN
  * seconds. */

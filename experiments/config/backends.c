@@ -15,7 +15,7 @@
 /* Not const: backend_add appends to it. */
 static const struct backend *list[BACKENDS_MOST] = {
     &backend_none, &backend_ps,  &backend_ring,         &backend_mpi,
-    &backend_nccl, &backend_rhd, &backend_hierarchical,
+    &backend_nccl, &backend_rhd, &backend_hierarchical, &backend_tree,
 };
 
 const struct backend backend_auto = {

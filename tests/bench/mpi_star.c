@@ -125,7 +125,7 @@ static void check_refused(void)
         {"--backend star --servers 1", "--backend star does not use it"},
         {"--backend star --reduce-order ring", "--backend star does not use it"},
         {"--backend star --mpi-algorithm ring", "--mpi-algorithm ring: --backend star does not"},
-        {"--backend stars", "none | ps | ring | mpi | nccl | rhd | hierarchical | star"},
+        {"--backend stars", "none | ps | ring | mpi | nccl | rhd | hierarchical | tree | star"},
     };
     for (size_t i = 0; world->rank == 0 && i < sizeof cases / sizeof *cases; i++)
         refuse(CONFIG_BENCH, cases[i].line, cases[i].words);

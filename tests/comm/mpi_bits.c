@@ -157,6 +157,18 @@ Test(bits, rhd)
     world_close(&world);
 }
 
+Test(bits, tree)
+{
+    static const struct way ways[] = {
+        {.shape = {.backend = &backend_tree}},
+        {.shape = {.backend = &backend_tree, .segment_bytes = 1000}, .in_rows = true},
+        {.shape = {.backend = &backend_tree, .compress = COMPRESS_FP16}, .overlap = true},
+    };
+    struct world *world = open_world();
+    check_ways(world, ways, sizeof ways / sizeof *ways);
+    world_close(&world);
+}
+
 Test(bits, hierarchical)
 {
     static const struct way ways[] = {

@@ -98,7 +98,8 @@ static void check_plan(const struct shape *shape, struct comm *comm, size_t coun
 static void check_counts(const struct shape *shape, const size_t *counts, size_t count)
 {
     struct comm *comm = NULL;
-    bool ordered = shape->backend != &backend_rhd && !shape->any_order; /* rhd adds in a tree */
+    bool in_tree = shape->backend == &backend_rhd || shape->backend == &backend_tree;
+    bool ordered = !in_tree && !shape->any_order;
     struct allreduce_setup setup = allreduce_setup(shape, counts, count, 1);
     if (ordered)
         setup.options.reduce_order = REDUCE_ORDER_RING;
@@ -306,11 +307,14 @@ static void check_refusal(void)
 {
     struct comm *comm = NULL;
     size_t count = 8;
-    struct shape rhd = {.backend = &backend_rhd, .transport = TRANSPORT_TCP};
-    struct allreduce_setup setup = allreduce_setup(&rhd, &count, 1, 1);
-    setup.options.reduce_order = REDUCE_ORDER_RING;
-    rank_assert_eq(comm_open(&comm, world, &backend_rhd, &setup.options), STATUS_UNSUPPORTED);
-    rank_assert(!comm);
+    static const struct backend *const in_trees[] = {&backend_rhd, &backend_tree};
+    for (size_t b = 0; b < sizeof in_trees / sizeof *in_trees; b++) {
+        struct shape shape = {.backend = in_trees[b], .transport = TRANSPORT_TCP};
+        struct allreduce_setup setup = allreduce_setup(&shape, &count, 1, 1);
+        setup.options.reduce_order = REDUCE_ORDER_RING;
+        rank_assert_eq(comm_open(&comm, world, in_trees[b], &setup.options), STATUS_UNSUPPORTED);
+        rank_assert(!comm);
+    }
 }
 
 /* Buckets of different lengths, one of them empty, started from last to first. */
@@ -428,6 +432,19 @@ static void check_hierarchies(enum transport_kind transport)
     check_hosts_refused();
 }
 
+/* Lengths around the bounds of halves and segments, with segments of 64 elements. The longest has
+ * more segments than a leaf may have under way. */
+static void check_trees(enum transport_kind transport)
+{
+    static const size_t counts[] = {0, 1, 2, 3, 127, 128, 129, 255, 256, 257, 64 * 27 + 1};
+    struct shape tree = {.backend = &backend_tree, .transport = transport, .segment_bytes = 256};
+    check_counts(&tree, counts, sizeof counts / sizeof *counts);
+    check_buckets(&tree);
+    tree.segment_bytes = 0;
+    if (world->size == 5 || world->size == 8)
+        check_lengths(&tree);
+}
+
 /* Checks that need one world size only. */
 static void check_once(enum transport_kind transport)
 {
@@ -463,6 +480,24 @@ Test(allreduce, ring_and_halving_over_tcp)
 Test(allreduce, ring_and_halving_over_zmq)
 {
     check_sizes(TRANSPORT_ZMQ, check_collectives);
+}
+
+/* Every number of workers has other trees. */
+static void check_all_trees(enum transport_kind transport)
+{
+    struct part part = {transport, check_trees};
+    for (int workers = 1; workers <= SPAWN_RANKS_MOST; workers++)
+        spawn(workers, run, &part);
+}
+
+Test(allreduce, trees_over_tcp)
+{
+    check_all_trees(TRANSPORT_TCP);
+}
+
+Test(allreduce, trees_over_zmq)
+{
+    check_all_trees(TRANSPORT_ZMQ);
 }
 
 Test(allreduce, hierarchical_over_tcp)

@@ -140,6 +140,7 @@ static void all_shapes(struct world *of, void *context)
         {.backend = &backend_ring, .segment_bytes = 1000},
         {.backend = &backend_rhd},
         {.backend = &backend_rhd, .segment_bytes = 1000},
+        {.backend = &backend_tree, .segment_bytes = 1000},
         {.backend = &backend_hierarchical, .locals = size % 2 ? size : 2, .any_order = true},
         {.backend = &backend_hierarchical, .locals = 1, .any_order = true},
         {.backend = &backend_ps, .servers = 1, .placement = PLACEMENT_COLOCATED},

@@ -48,6 +48,8 @@ Test(cost, sums_balance)
     struct subject shapes[] = {ring(7, 23),
                                rhd(7, 23),
                                rhd(8, 23),
+                               tree(7, 23),
+                               tree(8, 23),
                                hierarchical(6, three_by_two, REDUCE_ORDER_ANY, 23),
                                hierarchical(6, three_by_two, REDUCE_ORDER_RING, 23),
                                ps(4, 3, PLACEMENT_DEDICATED, 23),
@@ -70,6 +72,7 @@ Test(cost, compressed)
     struct subject shapes[] = {ring(7, 23),
                                rhd(7, 23),
                                halved(8, 23),
+                               tree(7, 23),
                                hierarchical(4, apart, REDUCE_ORDER_ANY, 23),
                                ps(4, 3, PLACEMENT_DEDICATED, 23),
                                ps(6, 4, PLACEMENT_COLOCATED, 23)};

@@ -185,6 +185,7 @@ static void rows_and_columns(struct world *of, void *context)
     check_apart(&backend_ring, *transport, 20011);
     check_apart(&backend_rhd, *transport, 20011);
     check_apart(&backend_rhd, *transport, 100);
+    check_apart(&backend_tree, *transport, 20011);
     check_apart(&backend_hierarchical, *transport, 20011);
     check_uneven_row(*transport);
     check_refused();

@@ -110,6 +110,7 @@ static void check_transport(enum transport_kind transport)
     if (ranks <= WORKERS_MOST) {
         check_counts(&backend_ring, transport, 0, PLACEMENT_DEDICATED);
         check_counts(&backend_rhd, transport, 0, PLACEMENT_DEDICATED);
+        check_counts(&backend_tree, transport, 0, PLACEMENT_DEDICATED);
         check_hosts(transport);
         for (int servers = 1; servers <= ranks; servers++)
             check_counts(&backend_ps, transport, servers, PLACEMENT_COLOCATED);

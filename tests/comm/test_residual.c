@@ -141,6 +141,7 @@ static void all_shapes(struct world *of, void *context)
     struct shape shapes[] = {
         {.backend = &backend_ring},
         {.backend = &backend_rhd},
+        {.backend = &backend_tree},
         {.backend = &backend_hierarchical, .locals = size == 4 ? 2 : 1, .any_order = true},
         {.backend = &backend_ps, .servers = 1, .placement = PLACEMENT_COLOCATED},
         {.backend = &backend_ps, .servers = size, .placement = PLACEMENT_COLOCATED},

@@ -137,6 +137,27 @@ static size_t halving_elements(int workers, int rank, size_t count)
     return elements - chunk_of(count, n, first).count;
 }
 
+/* The neighbours of a place in the tree of places first .. end-1. Every second place is an inner
+ * node, and the middle one of these is the top of the tree. */
+static size_t tree_neighbours(int place, int first, int end, bool has_parent)
+{
+    int top = end - first == 1 ? first : first + (end - first) / 2 / 2 * 2 + 1;
+    if (place < top)
+        return tree_neighbours(place, first, top, true);
+    if (place > top)
+        return tree_neighbours(place, top + 1, end, true);
+    return (size_t)(has_parent + (first < top) + (top + 1 < end));
+}
+
+/* Half 0 over tree 0, and half 1 over tree 1, in which places are in reverse or one further. Each
+ * neighbour gets the half once and sends it once. */
+static size_t tree_elements(int workers, int rank, size_t count)
+{
+    int other = workers % 2 ? (rank + workers - 1) % workers : workers - 1 - rank;
+    return (count + 1) / 2 * tree_neighbours(rank, 0, workers, false) +
+           count / 2 * tree_neighbours(other, 0, workers, false);
+}
+
 /* A worker's part of a hierarchical all-reduce: the chunks of its local rank, one for each host.
  * They go round the hosts as in a ring. Chunks that must end at their starting host make one more
  * hop before they are complete. */
@@ -199,6 +220,8 @@ static size_t worker_elements(const struct shape *shape, int workers, int rank, 
         return doubling_elements(workers, count);
     if (shape->backend == &backend_rhd)
         return halving_elements(workers, rank, count);
+    if (shape->backend == &backend_tree)
+        return tree_elements(workers, rank, count);
     if (shape->backend == &backend_hierarchical)
         return hierarchical_elements(shape, workers, rank, count, sent);
     for (int s = 0; s < servers_of(shape, workers); s++) {

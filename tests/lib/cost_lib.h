@@ -35,6 +35,11 @@ static inline struct subject rhd(int workers, size_t count)
     return subject_of(&halving_cost, (struct topology){workers, 0, PLACEMENT_DEDICATED}, count);
 }
 
+static inline struct subject tree(int workers, size_t count)
+{
+    return subject_of(&tree_cost, (struct topology){workers, 0, PLACEMENT_DEDICATED}, count);
+}
+
 /* Workers on the hosts given by `hosts`. */
 static inline struct subject hierarchical(int workers, const int *hosts, enum reduce_order order,
                                           size_t count)

@@ -422,6 +422,7 @@ Test(config, transport_follows_from_the_backend)
     } cases[] = {{"--backend ps", "zmq"},
                  {"--backend ring", "tcp"},
                  {"--backend rhd", "tcp"},
+                 {"--backend tree", "tcp"},
                  {"--backend hierarchical", "tcp"},
                  {"--backend hierarchical --transport zmq", "zmq"},
                  {"--backend rhd --transport mpi", "mpi"},

@@ -63,7 +63,7 @@ Test(config_check, words_of_choices)
 {
     refuse(CONFIG_TRAIN, "--placement both", "expected dedicated | colocated | mixed | switch");
     refuse(CONFIG_TRAIN, "--backend grpc",
-           "expected none | ps | ring | mpi | nccl | rhd | hierarchical");
+           "expected none | ps | ring | mpi | nccl | rhd | hierarchical | tree");
     refuse(CONFIG_TRAIN, "--transport udp", "expected auto | zmq | mpi | tcp");
     refuse(CONFIG_TRAIN, "--reduce-order tree", "expected any | ring");
     refuse(CONFIG_TRAIN, "--model resnet", "keras-cnn");
@@ -193,10 +193,10 @@ Test(config_check, transport_only_where_there_is_a_choice)
 {
     refuse(CONFIG_TRAIN, "--backend mpi --transport zmq",
            "--backend mpi does not use it; leave it out, or use one that does (ps, ring, rhd, "
-           "hierarchical)");
+           "hierarchical, tree)");
     refuse(CONFIG_BENCH, "--backend mpi --transport mpi",
            "--backend mpi does not use it; leave it out, or use one that does (ps, ring, rhd, "
-           "hierarchical)");
+           "hierarchical, tree)");
 }
 
 Test(config_check, an_option_that_the_run_would_not_obey)
