@@ -1,7 +1,7 @@
 /*
- * libpsring: collective operations for data-parallel training, over a ring, halving-doubling or
- * hierarchical all-reduce on TCP, ZeroMQ or MPI. This is the only public header, and it needs no
- * other.
+ * libpsring: collective operations for data-parallel training, over a ring, halving-doubling,
+ * double binary tree or hierarchical all-reduce on TCP, ZeroMQ or MPI. This is the only public
+ * header, and it needs no other.
  *
  *     struct psring *world;
  *     if (psring_init(&world, NULL) != PSRING_OK)          which ranks: see psring_options
@@ -141,9 +141,10 @@ struct psring_options {
     const void *mpi_comm;   /* the address of an MPI_Comm */
     const char *rendezvous; /* "tcp://HOST:PORT", with an IPv6 address in brackets */
     int rank, size;         /* with rendezvous: this rank and the number of ranks */
-    /* "ring"; "rhd" (halving-doubling); "hierarchical", for hosts with equal numbers of ranks that
-     * share memory. "auto": rhd for short vectors of more than two ranks. Longer ones use
-     * hierarchical if several hosts have the same number of ranks, at least two; else ring */
+    /* "ring"; "rhd" (halving-doubling); "tree" (double binary tree); "hierarchical", for hosts with
+     * equal numbers of ranks that share memory. "auto": rhd for short vectors of more than two
+     * ranks. Longer ones use hierarchical if several hosts have the same number of ranks, at least
+     * two; else ring */
     const char *backend;
     const char *transport; /* "tcp", "zmq", "mpi"; "auto": tcp */
     /* Listen on this interface or in this network: "eth0", "10.0.0.0/24", "fd00::/64". NULL: a rank
@@ -218,6 +219,7 @@ PSRING_API enum psring_status psring_free(struct psring **group);
  *   - ring: 2(N-1)/N M in 2(N-1) steps (one step if N is 2, up to 3 MB)
  *   - rhd: 2(N-1)/N M in at most 2 lg N steps (up to 2 KB, for N a power of two: lg N M in lg N
  *     steps)
+ *   - tree: at most 2 M, over at most 2 lg N ranks one after the other
  *   - hierarchical, on H hosts of L ranks: 2(H-1)/H M/L in 2(H-1) steps, because a rank reduces one
  *     L-th of the vector (to within a chunk)
  * Hierarchical uses L+1 times 4 MB of shared memory on each host, per communicator. Longer vectors

@@ -75,7 +75,7 @@ static bool is_auto(const char *name)
 
 static enum status find_backend(const char *name, const struct backend **backend)
 {
-    static const struct backend *const backends[] = {&backend_ring, &backend_rhd,
+    static const struct backend *const backends[] = {&backend_ring, &backend_rhd, &backend_tree,
                                                      &backend_hierarchical};
     *backend = NULL;
     if (is_auto(name))
@@ -86,7 +86,8 @@ static enum status find_backend(const char *name, const struct backend **backend
     }
     if (*backend)
         return STATUS_OK;
-    return FAIL(STATUS_USAGE, "backend '%s' is unknown: use auto, ring, rhd or hierarchical", name);
+    return FAIL(STATUS_USAGE, "backend '%s' is unknown: use auto, ring, rhd, tree or hierarchical",
+                name);
 }
 
 static enum status find_transport(const char *name, enum transport_kind *kind)

@@ -197,6 +197,11 @@ Test(psring, over_rhd)
     all_operations("rhd", "tcp", 4);
 }
 
+Test(psring, over_tree)
+{
+    all_operations("tree", "tcp", 5);
+}
+
 Test(psring, over_ring_and_zmq)
 {
     all_operations("ring", "zmq", 3);
