@@ -29,6 +29,7 @@ for transport in zmq mpi tcp; do
     for workers in "${counts[@]}"; do
         bench "$workers" --backend ring --transport $transport
         bench "$workers" --backend rhd --transport $transport
+        bench "$workers" --backend tree --transport $transport
         bench "$workers" --backend hierarchical --transport $transport
         bench $((workers + 1)) --backend ps --transport $transport --servers 1
         bench "$workers" --backend ps --transport $transport --servers 1 --placement colocated
@@ -86,6 +87,14 @@ awk -F, -v rows=$((runs * 5)) '
         return 4 * most
     }
 
+    # The most that a rank of the double binary tree sends: an inner node of tree 0, which moves the longer half, with a
+    # parent and two children. It is a leaf of tree 1. (3 workers: the root of tree 0.)
+    function tree(count, workers, longer, shorter) {
+        longer = int((count + 1) / 2)
+        shorter = count - longer
+        return 4 * (workers == 1 ? 0 : (workers == 2 ? 1 : workers == 3 ? 2 : 3) * longer + shorter)
+    }
+
     # A worker sends everything, except for the shard of a server in its process.
     function ps_worker(count, workers, servers, colocated, least) {
         least = 0
@@ -116,6 +125,8 @@ awk -F, -v rows=$((runs * 5)) '
         server = 0
         if ($column["backend"] == "ring") {
             worker = ring(count, workers)
+        } else if ($column["backend"] == "tree") {
+            worker = tree(count, workers)
         } else if ($column["backend"] == "rhd") {
             worker = rhd(count, workers)
         } else if ($column["backend"] == "hierarchical") {

@@ -325,7 +325,7 @@ Test(config, compress)
 {
     struct config config;
     struct comm_options options;
-    static const char *const backends[] = {"ps", "ring", "rhd", "hierarchical"};
+    static const char *const backends[] = {"ps", "ring", "rhd", "hierarchical", "tree"};
     for (size_t b = 0; b < sizeof backends / sizeof *backends; b++) {
         char line[96];
         snprintf(line, sizeof line, "--backend %s --compress bf16", backends[b]);

@@ -60,7 +60,7 @@ refuses PREDICT --cost-model bench --cost-model m.json --backend auto
 for print in "train --help" "bench --help" --manual --completion; do
     # shellcheck disable=SC2086  # a command and its option
     "$psring" $print >"$folder/log" || fail "$print failed"
-    ! grep -E -- '(-|\\-){2}(timeline|join|leave|cost)|ring ?\| ?auto|tree ?\|? auto' "$folder/log" ||
+    ! grep -E -- '(-|\\-){2}(timeline|join|leave|cost)|ring ?\| ?auto|hierarchical ?\|? tree ?\|? auto' "$folder/log" ||
         fail "$print offers an option of a satellite"
 done
 "$psring" bench --backend no 2>"$folder/log" && fail "psring accepted --backend no"

@@ -1,5 +1,5 @@
-/* The cost models of ring, rhd and hierarchical, compared with cases calculated by hand and with a
- * walk around the ring. */
+/* The cost models of ring, rhd, tree and hierarchical, compared with cases calculated by hand and
+ * with a walk around the ring. */
 #include "ring/halving_schedule.h"
 #include "tests/lib/cost_lib.h"
 
@@ -196,4 +196,57 @@ Test(cost, times_of_rhd_on_shared_hosts)
     /* 2 3: a host's two workers halve within. Then each exchanges thirds of its half with both
      * other hosts. */
     expect_time_on(rhd(6, count), three_by_two, 0.004 + 2 * 4.0 / 6);
+}
+
+/* The time of 1 MB over 1 MB/s, a = 1 ms: steps, the busiest link, and the filling of the trees. */
+static void expect_tree_time(int workers, size_t segments, const int *hosts, double expected_s)
+{
+    struct subject shape = tree(workers, 250000);
+    shape.shape.pipeline = segments;
+    expect_time_on(shape, hosts, expected_s);
+}
+
+Test(cost, times_of_tree)
+{
+    const struct cost_link adding = {1e-3, 1e6, 1e-8};
+    expect_tree_time(1, 1, NULL, 0);
+    expect_tree_time(2, 10, NULL, 0.002 + 1);
+    expect_tree_time(3, 10, NULL, 0.002 + 1.5 + 0.1);
+    expect_tree_time(4, 10, NULL, 0.004 + 2 + 0.3);
+    expect_tree_time(7, 10, NULL, 0.004 + 2 + 0.3);
+    expect_tree_time(8, 1, NULL, 0.006 + 2 + 5);
+    expect_tree_time(8, 100, NULL, 0.006 + 2 + 0.05);
+    expect_tree_time(8, 10000, NULL, 0.006 + 2 + 0.0005 + 9999 * 0.0008); /* distant */
+    expect_tree_time(4, 10, one_host, 0.004 + 2 + 0.3);
+    expect_tree_time(4, 10, two_by_two, 0.004 + 2 + 0.3); /* two edges of each tree */
+    expect_tree_time(4, 10, uneven, 0.004 + 1 + 0.3);     /* worker 3: an edge of each */
+    struct subject shape = tree(2, 250000);
+    expect_close(time_s(&shape, &adding), 0.002 + 1 + 0.005);
+    shape = tree(8, 250000);
+    expect_close(time_s(&shape, &adding), 0.006 + 7 + 0.01);
+}
+
+Test(cost, messages_of_tree_are_those_of_its_lists)
+{
+    static const size_t counts[] = {0, 1, 100, 16384, 1199882};
+    const struct comm_options options = {0};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        for (int workers = 1; workers <= 9; workers++) {
+            const struct topology topology = {.workers = workers};
+            size_t most = 0, all = 0;
+            for (int rank = 0; rank < workers; rank++) {
+                struct halving_schedule list;
+                size_t sends = 0;
+                cr_assert_eq(tree_schedule_init(&list, workers, rank, counts[c], 0), STATUS_OK);
+                for (size_t e = 0; e < list.exchange_count; e++)
+                    sends += list.exchanges[e].send_count;
+                cr_expect_eq(list.receives, sends);
+                halving_schedule_fini(&list);
+                most = size_larger(most, sends);
+                all += sends;
+            }
+            struct cost_messages messages = tree_cost.messages(&topology, counts[c], &options);
+            cr_expect(messages.busiest == (double)most && messages.all == (double)all);
+        }
+    }
 }

@@ -39,7 +39,7 @@ record()
 }
 
 for transport in tcp zmq mpi; do
-    backends=(ring rhd hierarchical)
+    backends=(ring rhd tree hierarchical)
     ((!short)) || [[ $transport == tcp ]] || backends=(ring)
     for backend in "${backends[@]}"; do
         record "$backend over $transport" 3 --backend "$backend" --transport $transport

@@ -216,7 +216,7 @@ awk -v accuracy="${accuracies[1]}" 'BEGIN { exit !(accuracy > 0.9 && accuracy <=
 
 # Training with compressed gradients reaches the same accuracy.
 ways=('--compress fp16' '--compress bf16 --backend ps --placement colocated'
-    '--compress bf16 --backend rhd --error-feedback off')
+    '--compress fp16 --backend tree' '--compress bf16 --backend rhd --error-feedback off')
 for options in "${ways[@]:short * 2}"; do
     rm -f "$folder/train.csv"
     # shellcheck disable=SC2086 # options are several words
@@ -230,8 +230,8 @@ done
 expect error_feedback 'off off'
 
 # A checkpoint contains the residuals of error feedback. With the same averaging, a continued run gives the same bits.
-ways=('2 --backend ring' '2 --backend rhd' '3 --backend ps' '3 --backend ps --placement colocated --servers 2')
-for options in "${ways[@]:short * 3}"; do
+ways=('2 --backend ring' '2 --backend rhd' '3 --backend tree' '3 --backend ps' '3 --backend ps --placement colocated --servers 2')
+for options in "${ways[@]:short * 4}"; do
     read -ra options <<<"$options"
     ranks=${options[0]}
     options=("${common[@]}" "${options[@]:1}" --compress bf16 --bucket-mb 0.05 --epochs 2)
