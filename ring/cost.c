@@ -307,8 +307,9 @@ const struct cost_formula halving_cost = {
  *
  * Q M is the load of the busiest host's link: 2 M from 4 workers on. C M is what the busiest rank
  * adds: M if it has two children. The third term is the time to fill the trees, 2h-1 steps of two
- * segments; two workers have no such step. The fourth: in every step, a rank sends and receives a
- * segment over each of its edges. If this takes less than a, the link waits. It is an estimate.
+ * segments; two workers have no such step. The fourth: a rank sends and receives a segment over
+ * each of its edges in a step. If this takes less than a, the link waits, because leaves send no
+ * more segments ahead. It is an estimate.
  *
  * Source: Sanders, Speck, Traeff 2009, "Two-tree algorithms for full bandwidth broadcast, reduction
  * and scan", section 3. The terms with K are ours, fitted to simulations (simulate.sh).
@@ -361,16 +362,26 @@ static size_t tree_pipeline(const struct topology *topology, size_t count,
     return tree_segments(count, compress_float_bytes(options->compress, options->segment_bytes));
 }
 
+/* Segments of a tree that a leaf has under way. */
+static size_t tree_window(const struct topology *topology, size_t count,
+                          const struct comm_options *options)
+{
+    (void)count;
+    (void)options;
+    return 2 * (size_t)tree_height(topology->workers) + TREE_SEGMENTS_UNDER_WAY;
+}
+
 static double tree_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
     int workers = shape->topology.workers, steps = 2 * tree_height(workers);
     double bytes = (double)cost_bytes(shape, shape->count), pieces = (double)shape->pipeline;
     double link_s = busiest_link(shape, tree_share_apart, workers) * bytes / link->bytes_per_s;
-    double fill = workers > 2 ? steps - 1 : 0;
+    double fill = workers > 2 ? steps - 1 : 0, stall_s = 0;
     if (workers == 1)
         return 0;
-    return steps * link->latency_s + link_s + fill / pieces * bytes / link->bytes_per_s +
-           (pieces - 1) * fmax(0, link->latency_s - link_s / pieces) +
+    if (shape->window > 0)
+        stall_s = (pieces - 1) * fmax(0, link->latency_s - link_s / pieces);
+    return steps * link->latency_s + link_s + fill / pieces * bytes / link->bytes_per_s + stall_s +
            tree_share_added(shape) * bytes * link->reduce_s_per_byte;
 }
 
@@ -397,6 +408,7 @@ const struct cost_formula tree_cost = {
     .traffic = tree_traffic,
     .time_s = tree_time_s,
     .pipeline = tree_pipeline,
+    .window = tree_window,
     .messages = tree_messages,
 };
 

@@ -266,6 +266,7 @@ void predict_ways(const struct predict_cluster *cluster, struct predict_way *way
     *count = 0;
     ways[(*count)++] = (struct predict_way){.backend = "ring"};
     ways[(*count)++] = (struct predict_way){.backend = "rhd"};
+    ways[(*count)++] = (struct predict_way){.backend = "tree"};
     for (int i = 0, last = 0; i < 3; i++) {
         if (inside[i] > last)
             ways[(*count)++] = (struct predict_way){"ps", PLACEMENT_COLOCATED, last = inside[i]};

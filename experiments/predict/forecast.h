@@ -18,16 +18,16 @@ struct predict_cluster {
 
 /* A way to average. */
 struct predict_way {
-    const char *backend; /* "ring", "rhd", "ps" */
+    const char *backend; /* "ring", "rhd", "tree", "ps" */
     enum placement placement;
     int servers;
 };
 
 enum { PREDICT_WAYS_MOST = 12 };
 
-/* Lists ring, rhd, and ps for which the cluster has machines. The numbers of servers are 1, half of
- * the workers and all workers (inside workers), and 1, half and all of the spare machines. With
- * spare machines it also lists ps mixed on all of them. Writes *count of them. */
+/* Lists ring, rhd, tree, and ps for which the cluster has machines. The numbers of servers are 1,
+ * half of the workers and all workers (inside workers), and 1, half and all of the spare machines.
+ * With spare machines it also lists ps mixed on all of them. Writes *count of them. */
 void predict_ways(const struct predict_cluster *cluster, struct predict_way *ways, size_t *count);
 
 /* "ps dedicated 1" */

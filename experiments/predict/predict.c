@@ -13,19 +13,23 @@ const double predict_bucket_mb[PREDICT_BUCKET_SIZES] = {1, 2, 4, 8, 16, 25, 0};
 static const double worth =
     0.02; /* fp16 rounds gradients, so it must save more than this share of a step */
 
-enum { TOPOLOGIES = 3 };
+enum { TOPOLOGIES = 4 };
 
 /* The state of the search. */
 struct advice_search {
     const struct predict_cluster *cluster;
     struct predict_training training;
     struct predict_advice advice;
-    struct predict_choice plain[TOPOLOGIES]; /* fastest uncompressed way of ring, rhd and ps */
+    struct predict_choice plain[TOPOLOGIES]; /* fastest uncompressed way of each */
 };
 
 static int topology_number(const struct predict_way *way)
 {
-    return strcmp(way->backend, "ring") == 0 ? 0 : strcmp(way->backend, "rhd") == 0 ? 1 : 2;
+    static const char *const names[TOPOLOGIES] = {"ring", "rhd", "tree", "ps"};
+    int topology = 0;
+    while (strcmp(way->backend, names[topology]) != 0)
+        topology++;
+    return topology;
 }
 
 static void keep(struct predict_choice *kept, const struct predict_choice *choice, bool better)

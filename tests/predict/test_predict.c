@@ -237,8 +237,11 @@ Test(predict, is_monotonic)
     struct predict_models models;
     fit_sweep(&models, 0);
     const struct predict_model *model = &models.models[0];
-    const struct predict_way ways[] = {
-        ring, {.backend = "rhd"}, {"ps", PLACEMENT_DEDICATED, 2}, {"ps", PLACEMENT_MIXED, 2}};
+    const struct predict_way ways[] = {ring,
+                                       {.backend = "rhd"},
+                                       {.backend = "tree"},
+                                       {"ps", PLACEMENT_DEDICATED, 2},
+                                       {"ps", PLACEMENT_MIXED, 2}};
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
         double before = 0;
         for (size_t bytes = 1 << 18; bytes <= 64 << 20; bytes *= 2) {

@@ -203,6 +203,7 @@ static void expect_tree_time(int workers, size_t segments, const int *hosts, dou
 {
     struct subject shape = tree(workers, 250000);
     shape.shape.pipeline = segments;
+    shape.shape.window = 10;
     expect_time_on(shape, hosts, expected_s);
 }
 
