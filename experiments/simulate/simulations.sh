@@ -86,6 +86,8 @@ simulate_flat()
         say "${of}flat, $w workers"
         flat "$w" "${ring[@]}"
         flat "$w" "${rhd[@]}"
+        # With fewer segments, the filling of the trees is a long part that the closed form only estimates.
+        ((w > 16)) || flat "$w" --backend tree --segment-bytes $((bytes / 2048 < 4 ? 4 : bytes / 2048))
         # More pairs of a worker and a server take minutes.
         for servers in $(printf '%d\n' 1 $((w / 4)) $((w / 2)) "$w" | sort -un); do
             ((servers > 0 && servers * w <= 16384)) || continue
@@ -97,6 +99,7 @@ simulate_flat()
     done
     for ((w = 2; w <= workers; w *= 2)); do
         network=flat-in-segments flat "$w" --backend ring
+        network=flat-in-segments flat "$w" --backend tree
     done
 }
 
@@ -110,6 +113,7 @@ shapes()
     ranks "$w" ${interleaved:+yes}
     simulate "$network" "$out/simulate.csv" --sizes "$bytes" --backend ring
     simulate "$network" "$out/simulate.csv" --sizes "$bytes" --backend rhd
+    simulate "$network" "$out/simulate.csv" --sizes "$bytes" --backend tree
     ((w > 64)) || {
         read -ra options < <(served "$w")
         simulate "$network" "$out/simulate.csv" --sizes "$bytes" --backend ps --placement colocated "${options[@]}"
