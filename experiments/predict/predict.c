@@ -27,7 +27,7 @@ static int topology_number(const struct predict_way *way)
 {
     static const char *const names[TOPOLOGIES] = {"ring", "rhd", "tree", "ps"};
     int topology = 0;
-    while (strcmp(way->backend, names[topology]) != 0)
+    while (topology < TOPOLOGIES - 1 && strcmp(way->backend, names[topology]) != 0)
         topology++;
     return topology;
 }
