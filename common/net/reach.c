@@ -185,6 +185,17 @@ out:
     return status;
 }
 
+/* Ends the start on all ranks if it cannot go on for one, which has logged the reason. Otherwise
+ * the others would wait for it. */
+static enum status together(struct world *world, enum status mine)
+{
+    double failed = mine != STATUS_OK;
+    enum status told = world_max(world, NULL, &failed, 1);
+    if (mine != STATUS_OK)
+        return mine;
+    return told != STATUS_OK ? told : failed > 0 ? STATUS_TRANSPORT : STATUS_OK;
+}
+
 static enum status by_trial(struct world *world, const char *subnet)
 {
     enum status status = STATUS_OK;
@@ -199,9 +210,10 @@ static enum status by_trial(struct world *world, const char *subnet)
         TRY(FAIL(STATUS_NO_MEMORY, "world: no memory for the addresses of %d ranks", world->size));
     if (world->rank == 0)
         status = listen_for_all(&listener, subnet, &offer);
-    enum status told = world_broadcast(world, NULL, &offer, sizeof offer);
-    TRY(status);
-    TRY(told);
+    else if (world->rank == first && subnet)
+        status = address_choose(subnet, false, &mine.at); /* only whether there is one */
+    TRY(together(world, status));
+    TRY(world_broadcast(world, NULL, &offer, sizeof offer));
     if (world->rank == 0)
         TRY(answer_all(world, &listener));
     else if (world->rank == first)

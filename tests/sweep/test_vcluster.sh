@@ -222,6 +222,14 @@ expect "a host's slots are filled first" prints "0host0 1host0 2host1 3host1" ra
 expect "or ranks go to the hosts alternately" prints "0host0 1host1 2host0 3host1" ranks_on_hosts --map-by node
 expect "the last ranks are in the switch" prints "0host0 1host0 2host1 3switch" ranks_on_hosts --in-switch 1
 expect "the switch takes no rank of a worker" fails_with 2 "$vcluster" run --name $a -n 2 --in-switch 2 -- true
+# No host has an address in this network. All ranks end with this message: none waits for the others.
+outside()
+{
+    local said status=0
+    said=$("$vcluster" run --name $a -n 4 -- "$psring" bench --backend mpi -e 1k -n 1 --probe off --subnet 203.0.113.0/24 2>&1) || status=$?
+    ((status == 1)) && grep -q 'no IPv4 address in 203.0.113.0/24' <<<"$said" && ! grep -q 'still meeting' <<<"$said"
+}
+expect "a network of no host ends all ranks at once" outside
 expect "run refuses more ranks than slots" fails_with 1 "$vcluster" run --name $a -n 5 -- true
 expect "up refuses 0 slots" fails_with 2 "$vcluster" up --name $a --hosts 2x0 --rate 20mbit
 
