@@ -14,7 +14,7 @@
 #include "models/published.h"
 
 /* Kinds of ways to average. */
-enum kind { RING, RHD, HIERARCHICAL, DEDICATED, COLOCATED, MIXED, KINDS };
+enum kind { RING, RHD, HIERARCHICAL, DEDICATED, IN_SWITCH, COLOCATED, MIXED, KINDS };
 
 struct auto_search {
     const struct auto_job *job;
@@ -176,6 +176,9 @@ static void try_over(struct auto_search *search, enum transport_kind kind,
     if (job->spare > 0 && job->placements >> PLACEMENT_DEDICATED & 1)
         try_way(search, &search->best[DEDICATED],
                 (struct predict_way){"ps", PLACEMENT_DEDICATED, job->spare});
+    if (job->spare > 0 && job->placements >> PLACEMENT_SWITCH & 1)
+        try_way(search, &search->best[IN_SWITCH],
+                (struct predict_way){"ps", PLACEMENT_SWITCH, job->spare});
     if (job->workers > 1 && job->placements >> PLACEMENT_MIXED & 1)
         try_way(search, &search->best[MIXED],
                 (struct predict_way){"ps", PLACEMENT_MIXED, job->spare});
@@ -329,8 +332,9 @@ static enum status place_servers(struct auto_job *job, const struct config *conf
 {
     bool given = config->placement_given;
     bool inside = given && config->placement == PLACEMENT_COLOCATED;
+    bool in_switch = given && config->placement == PLACEMENT_SWITCH;
     int64_t servers = config->servers > 0 ? config->servers : 0;
-    if (given && config->placement == PLACEMENT_DEDICATED && servers == 0)
+    if (given && (in_switch || config->placement == PLACEMENT_DEDICATED) && servers == 0)
         servers = 1;
     if (servers >= ranks + inside)
         return FAIL(STATUS_USAGE,
@@ -346,7 +350,7 @@ static enum status place_servers(struct auto_job *job, const struct config *conf
         job->placements = 1u << PLACEMENT_DEDICATED | 1u << PLACEMENT_MIXED;
     else
         job->placements = 1u << PLACEMENT_COLOCATED;
-    if (job->workers == 1 && job->spare > 0)
+    if (job->workers == 1 && job->spare > 0 && !in_switch)
         job->placements = 1u << PLACEMENT_DEDICATED;
     return STATUS_OK;
 }

@@ -109,8 +109,13 @@ Test(auto, spare_servers_win_past_half_the_workers)
         cr_expect(spare > 4 || !wins, "%d servers win", spare);
         cr_expect(spare < 6 || wins, "%d servers do not win", spare);
     }
+    job.spare = 1;
+    job.placements = 1u << PLACEMENT_SWITCH; /* one server is enough where links meet */
+    struct auto_choice in_switch = choice_of(&job, 0);
+    cr_expect(in_switch.best.way.placement == PLACEMENT_SWITCH && in_switch.best.way.servers == 1);
+    cr_expect(in_switch.best.seconds.seconds < in_switch.alone.seconds.seconds);
     job.spare = 4;
-    job.placements |= 1u << PLACEMENT_MIXED;
+    job.placements = 1u << PLACEMENT_DEDICATED | 1u << PLACEMENT_MIXED;
     struct auto_choice choice = choice_of(&job, 0);
     cr_expect(choice.best.way.placement == PLACEMENT_MIXED && choice.best.way.servers == 4);
     double apart = choice.best.seconds.seconds / (2 * a + 112.0 / 88 * 4 * LONG * b);

@@ -48,6 +48,11 @@ run 2 "$psring" bench --backend auto --cost-model told.json --network net --size
 # Ranks reserved for servers run servers.
 run 4 "$psring" bench "${auto[@]}" --servers 2 --placement dedicated --sizes 4096 -n 2 -w 1 --probe off --csv servers.csv
 [[ $(awk -F, 'NR > 1 { print $1, $2, $5, $6, $7 }' servers.csv) == "ps tcp 2 2 dedicated" ]] || fail "servers: $(tail -n 1 servers.csv)"
+for servers in '' '--servers 1'; do # the default is one
+    # shellcheck disable=SC2086  # words of options
+    run 4 "$psring" bench "${auto[@]}" $servers --placement switch --sizes 4096 -n 2 -w 1 --probe off --csv switch.csv
+done
+[[ $(awk -F, 'NR > 1 { print $1, $2, $5, $6, $7 }' switch.csv | uniq) == "ps tcp 3 1 switch" ]] || fail "in the switch: $(cat switch.csv)"
 
 # Only rank 0 needs the file.
 run 1 "$psring" bench "${auto[@]}" --sizes 4096 -n 2 -w 1 --probe off : \
