@@ -323,11 +323,12 @@ static int machines_of(const struct predict_row *row)
     return row->workers + (beside ? row->servers : 0);
 }
 
-/* Whether psring can choose the way of this row, and a fitted model describes it. */
+/* Whether psring can choose the way of this row, and a fitted model describes it. It never chooses
+ * a server in the switch by itself: that is no further machine, but not every network has one. */
 static bool is_candidate(const struct predict_models *models, const struct predict_row *row)
 {
     return row->model_index >= 0 && models->models[row->model_index].fit.error_count > 0 &&
-           !is_library(row);
+           !is_library(row) && strcmp(row->placement, "switch") != 0;
 }
 
 static bool same_but_machines(const struct predict_row *a, const struct predict_row *b)
