@@ -31,7 +31,7 @@ raise_network()
 launch()
 {
     # TCP for every backend. By default Open MPI alone would use shared memory within a machine.
-    local ranks=$1 bound=() names=$real_hosts mpi=(mpirun -n "$1" --bind-to none --oversubscribe --mca pml ob1
+    local ranks=$1 bound=() names server mpi=(mpirun -n "$1" --bind-to none --oversubscribe --mca pml ob1
         --mca btl "self,tcp")
     shift
     ((EUID != 0)) || mpi+=(--allow-run-as-root)
@@ -44,11 +44,15 @@ launch()
             --mca oob_tcp_keepalive_probes 3)
         if [[ ${on_gpus:-} ]]; then # host by host
             mpi+=(--host "${real_hosts//,/:$gpus,}:$gpus" --map-by slot)
+        elif [[ ${placing[0]:-} == --in-switch ]]; then
+            # A host for each worker, then the one of the servers. By node, mpirun's own host would get rank 0.
+            names=$(cut -d , -f "1-$((ranks - placing[1]))" <<<"$real_hosts")
+            for ((server = 0; server < placing[1]; server++)); do
+                names+=,$switch_host
+            done
+            mpi+=(--host "$names" --map-by seq)
         else
-            if [[ ${placing[0]:-} == --in-switch ]]; then # a host for each worker, then the one of the servers
-                names=$(cut -d , -f "1-$((ranks - placing[1]))" <<<"$real_hosts"),$switch_host:${placing[1]}
-            fi
-            mpi+=(--host "$names" --map-by node)
+            mpi+=(--host "$real_hosts" --map-by node)
         fi
         mpi+=(-x "PSRING_NETWORK=$network" -x "PSRING_LINK_BITS=$link_bits")
         [[ -z ${PSRING_BIND_SUBNET:-} ]] ||

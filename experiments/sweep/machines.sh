@@ -90,13 +90,13 @@ reason_of()
         }' "$1"
 }
 
-# ask_machines COMMAND...: runs it on all machines at once. Prints each problem with the machine's name; fails if there
-# is one.
+# ask_machines COMMAND...: runs it at once on all machines, and on that of --switch-host. Prints each problem with the
+# machine's name; fails if there is one.
 ask_machines()
 {
-    local host line status wrong=0 children=()
+    local host line status wrong=0 children=() all=("${machines[@]}" ${switch_host:+"$switch_host"})
     answers=$(mktemp -d)
-    for host in "${machines[@]}"; do
+    for host in "${all[@]}"; do
         {
             status=0
             asked "$host" "$@" || status=$?
@@ -106,7 +106,7 @@ ask_machines()
         ((${#children[@]} % 16)) || wait "${children[@]}"
     done
     wait "${children[@]}"
-    for host in "${machines[@]}"; do
+    for host in "${all[@]}"; do
         status=$(cat "$answers/$host.status" 2>/dev/null || echo 1)
         ((status != 0)) || continue
         wrong=1
@@ -126,7 +126,7 @@ ask_machines()
 check_machines()
 {
     local sum commit
-    say "checking ${#machines[@]} machines: $real_hosts"
+    say "checking ${#machines[@]} machines: $real_hosts${switch_host:+, and $switch_host}"
     sum=$(sha256sum <"$psring")
     commit=$("$psring" info 2>/dev/null | sed -n 's/^ *commit  *//p')
     ask_machines sh -c "$CHECK_MACHINE" check "$psring" "${sum%% *}" "${commit:-unknown}" "${data_arguments[1]:-}" ||

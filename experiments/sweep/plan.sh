@@ -189,14 +189,15 @@ trace_of()
 #                  memory is added as CONFIGURATION WORKERS MODEL NUMBERGB
 choose_points()
 {
-    local line configuration workers ranks
+    local line configuration workers ranks needed
     plan=() left_out='' too_long=''
     while read -r line; do
         read -r _ configuration workers _ <<<"$line"
-        ranks=$(ranks_of "$configuration" "$workers")
+        ranks=$(ranks_of "$configuration" "$workers") needed=$ranks
+        [[ $configuration != ps-switch-* ]] || needed=$workers # --switch-host is a further machine
         if [[ $line == too-long* ]]; then
             too_long+="${too_long:+;}${line#too-long }"
-        elif [[ ! $real_hosts || $line == gpu* ]] || ((ranks <= ${#machines[@]})); then
+        elif [[ ! $real_hosts || $line == gpu* ]] || ((needed <= ${#machines[@]})); then
             plan+=("$line")
         elif [[ ";$left_out;" != *";$configuration $workers $ranks;"* ]]; then
             left_out+="${left_out:+;}$configuration $workers $ranks"

@@ -144,11 +144,26 @@ on_four "$plain"
 careful=$(of_page 'mpirun --quiet')
 on_four "${careful/--hostfile hosts .../${plain/mpirun/}}"
 
+# --- a server where the links meet, even on the launching machine --------------------------------------
+
+# shellcheck disable=SC2016  # expanded there
+found=$(on_switch bash -c 'here=$1 real_hosts=host1,host0,host2 switch_host=switch placing=(--in-switch 1) cluster="" cores=1
+    network=net link_bits=0
+    . "$here/sweep/launch.sh"
+    wait_for_child() { "$@"; }
+    launch 3 sh -c "echo \$OMPI_COMM_WORLD_RANK\$(hostname)"' bash "$root/experiments" 2>&1 | sort | xargs)
+result=ok
+[[ $found == "0host1 1host0 2switch" ]] || result="found $found"
+verdict "$result" "the last rank is in the switch, where mpirun runs"
+
 # --- errors before any measurement -------------------------------------------------------------------------
 
 sweep host0,nohost,host1,host9
 status=$?
 refused "unknown machines" ' nohost: .*resolve' ' host9: .*resolve'
+sweep host0,host1 --switch-host host9
+status=$?
+refused "an unknown machine for the switch" ' host9: .*resolve'
 
 nsenter -t "${sshd_of[1]}" -m mount --bind "$dir/other" "$dir/run/psring"
 nsenter -t "${sshd_of[2]}" -m mount --bind /dev/null "$dir/run/psring"

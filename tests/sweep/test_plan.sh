@@ -36,6 +36,11 @@ said=$(seconds_of default 'a b c d e' 1 2 4 5 | sort | paste -sd ';')
 expected='mpi-default 5 4799528;mpi-rabenseifner 5 4799528;mpi-ring 5 4799528;mpi-segmented 5 4799528;ps-colocated-1 5 4799528;ps-colocated-5 5 4799528;ps-dedicated-1 4 65536,4799528;ps-dedicated-2 2 4799528;ps-mixed-1 2 4799528;rhd 5 4799528;ring 2 4799528;ring 4 65536,4799528;ring 5 4799528'
 expect "second starts on five machines are '$said'" test "$said" = "$expected"
 
+# A server in the switch needs none of the five machines.
+said=$(has_switch=further seconds_of default 'a b c d e' 1 2 4 5 | sort | paste -sd ';')
+expected=${expected/rhd 5/ps-switch-1 5 4799528;rhd 5}
+expect "second starts with a machine in the switch are '$said'" test "$said" = "$expected"
+
 # Rank 0's machine needs a folder for rows. A folder that cannot be made ends the sweep with a message.
 without_folder()
 (
