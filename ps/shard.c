@@ -1,5 +1,6 @@
 #include "ps/shard.h"
 
+#include <limits.h>
 #include <math.h>
 
 #include "common/base/status.h"
@@ -192,7 +193,8 @@ static int choose_window(size_t chunks, size_t link_bytes, size_t on_the_way, si
     size_t least = clamp(ON_THE_WAY_BYTES_MAX / link_bytes, WINDOW_MIN, WINDOW_WANTED);
     size_t near = clamp(on_the_way / link_bytes, least < most ? least : most, most);
     size_t far = near + size_divide_up(held, link_bytes);
-    return (int)(held > 0 ? clamp(far, near, size_larger(near, chunks)) : near);
+    size_t all = size_smaller(size_larger(near, chunks), INT_MAX);
+    return (int)(held > 0 ? clamp(far, near, all) : near);
 }
 
 struct shard_plan shard_plan(const struct topology *topology, size_t count,

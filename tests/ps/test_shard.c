@@ -269,6 +269,16 @@ Test(shard, fast_links_get_few_long_chunks)
     }
 }
 
+/* The messages of one element are a case that only --segment-bytes makes: more chunks than an int
+ * can count. */
+Test(shard, a_window_is_positive)
+{
+    const struct comm_options options = {
+        .link_bytes_per_s = 50e9, .round_trip_s = 1, .segment_bytes = sizeof(float)};
+    struct topology topology = servers_of(4, 1, PLACEMENT_DEDICATED);
+    cr_expect_gt(shard_plan(&topology, (size_t)3 << 30, &options).window, 0);
+}
+
 /* Servers that own the parameters answer with float32, for any type of gradient. */
 Test(shard, an_answer_is_no_longer_than_a_segment)
 {
