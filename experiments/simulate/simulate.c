@@ -4,8 +4,7 @@
  * psring bench that say what is averaged, by which backend, and --csv. With --model-gradients it
  * makes the steps of bench; waiting and computation are simulated time.
  *
- * theory_time_us of a row includes latencies, unlike bench's, and assumes equal links
- * (--link-rate).
+ * theory_time_us of a row has the platform's latencies, and assumes equal links (--link-rate).
  *
  * A simulation has no randomness, and an operation leaves no state behind, so one operation of each
  * size is timed. With few workers, sums are checked as in bench. With more workers, and for a
