@@ -49,13 +49,6 @@ out:
     return status;
 }
 
-static enum status conv_expect(struct layer *layer, size_t batch)
-{
-    const struct device_ops *ops = layer->device->ops;
-    return ops->conv2d_expect ? ops->conv2d_expect(layer->device, &layer->of.conv, batch)
-                              : STATUS_OK;
-}
-
 static void conv_forward(struct layer *layer, const struct layer_pass *pass)
 {
     layer->device->ops->conv2d_forward(layer->device, &layer->of.conv, pass->batch, pass->x,
@@ -80,7 +73,6 @@ const struct layer_ops conv_layer_ops = {
     .kind = "conv",
     .describe = conv_describe,
     .prepare = conv_prepare,
-    .expect = conv_expect,
     .forward = conv_forward,
     .backward = conv_backward,
 };

@@ -87,7 +87,6 @@ struct layer_ops {
      * following layers of the description that are part of this one. */
     void (*describe)(struct layer *, const struct layer_spec *, struct cnn_fused fused);
     enum status (*prepare)(struct layer *, size_t batch_max); /* optional: nothing to prepare */
-    enum status (*expect)(struct layer *, size_t batch);      /* optional: see net_expect */
     void (*forward)(struct layer *, const struct layer_pass *);
     void (*backward)(struct layer *, const struct layer_pass *);
     bool training_only; /* identity outside of training, and then not called */

@@ -282,18 +282,6 @@ void net_download_loss(struct net *net, struct loss_sum *to)
     device_download_async(net->device, NULL, to, net->sum, sizeof *to);
 }
 
-enum status net_expect(struct net *net, size_t batch)
-{
-    enum status status = STATUS_OK;
-    CHECK(batch > 0 && batch <= net->batch_max);
-    for (size_t i = 0; i < net->layer_count; i++) {
-        if (net->layers[i].ops->expect)
-            TRY(net->layers[i].ops->expect(&net->layers[i], batch));
-    }
-out:
-    return status;
-}
-
 void net_set_step(struct net *net, uint64_t step)
 {
     if (step == net->step_set)

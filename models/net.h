@@ -88,10 +88,6 @@ enum status net_new_cnn(struct net **net, struct device *device, const struct cn
                         size_t batch_max, uint64_t seed, bool fuse);
 void net_free(struct net **net);
 
-/* Announces batches of this size, so that a device makes its choices for the size
- * (device_convolutions) now and not in the first batch. Errors are logged. */
-enum status net_expect(struct net *net, size_t batch);
-
 /*
  * Sets the step (net_step.step) of the next net_forward. Usually net_forward calls it. Within a
  * repeated step (device_repeat) nothing may be uploaded, so the caller that repeats the step calls

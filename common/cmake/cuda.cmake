@@ -18,7 +18,7 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
 endif()
 
 # psring_wheels(variable): the folders of NVIDIA's Python packages, which PyTorch installs. nvidia/cu13 has all
-# libraries of CUDA from 13 on; nvidia/cublas, nvidia/cudnn and nvidia/nccl have one library each.
+# libraries of CUDA from 13 on; nvidia/cublas and nvidia/nccl have one library each.
 function(psring_wheels variable)
   set(folders "")
   find_program(PSRING_PYTHON NAMES python3)
@@ -27,7 +27,7 @@ function(psring_wheels variable)
       COMMAND ${PSRING_PYTHON} -c "import nvidia; print(*nvidia.__path__, sep=';', end='')"
       OUTPUT_VARIABLE parents ERROR_QUIET)
     foreach(parent IN LISTS parents)
-      foreach(package IN ITEMS cu${CUDAToolkit_VERSION_MAJOR} cublas cudnn nccl)
+      foreach(package IN ITEMS cu${CUDAToolkit_VERSION_MAJOR} cublas nccl)
         if(IS_DIRECTORY ${parent}/${package}/lib)
           list(APPEND folders ${parent}/${package})
         endif()
@@ -88,15 +88,7 @@ function(psring_cuda_facts target)
   if(NOT PSRING_CUBLAS_LIBRARY) # not on this machine: the loader of the target machine finds it
     set(PSRING_CUBLAS_LIBRARY ${cublas})
   endif()
-  # cuDNN, if it is found here. Otherwise common/device/cuda/cudnn_find.c searches at run time.
-  find_library(PSRING_CUDNN_LIBRARY NAMES libcudnn.so.9 libcudnn.so.8 HINTS ${PSRING_CUDA_LIBRARY_HINTS})
-  set(cudnn "")
-  if(PSRING_CUDNN_LIBRARY)
-    set(cudnn ${PSRING_CUDNN_LIBRARY})
-  endif()
   target_compile_definitions(${target} PRIVATE
-      PSRING_CUDNN_NAME="libcudnn.so"
-      PSRING_CUDNN_PATH="${cudnn}"
       PSRING_TOOLKIT_CUDA="${PSRING_TOOLKIT_CUDA}"
       PSRING_CUDA_ARCHITECTURES="${architectures}"
       PSRING_CUBLAS_NAME="${cublas}"

@@ -9,9 +9,6 @@
 
 const char *const device_kind_names[] = {[DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", NULL};
 
-const char *const device_conv_names[] = {
-    [DEVICE_CONV_AUTO] = "auto", [DEVICE_CONV_CUDNN] = "cudnn", [DEVICE_CONV_OWN] = "own", NULL};
-
 const char *device_unavailable(enum device_kind kind, char reason[DEVICE_REASON_BYTES])
 {
     return kind == DEVICE_CUDA && !cuda_available(reason) ? reason : NULL;
@@ -63,20 +60,6 @@ void device_usage(const struct device *device, struct device_usage *usage)
 const char *device_no_memory(const struct device *device)
 {
     return device->ops->no_memory ? device->ops->no_memory : "";
-}
-
-const char *device_convolutions(const struct device *device)
-{
-    return device->ops->convolutions ? device->ops->convolutions(device) : "own";
-}
-
-const char *device_describe(const struct device *device, char text[DEVICE_TEXT_BYTES])
-{
-    const char *convolutions = device_convolutions(device);
-    bool own = strcmp(convolutions, "own") == 0;
-    snprintf(text, DEVICE_TEXT_BYTES, "%s%s%s", device->ops->name, own ? "" : " with ",
-             own ? "" : convolutions);
-    return text;
 }
 
 enum status device_alloc(struct device *device, const char *what, size_t bytes, void **memory)

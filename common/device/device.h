@@ -28,18 +28,11 @@ extern const char *const device_kind_names[];
 /* Whether device_repeat records what it repeats. auto: record if the device can. */
 enum device_graph { DEVICE_GRAPH_AUTO, DEVICE_GRAPH_ON, DEVICE_GRAPH_OFF };
 
-/* Whose convolutions compute. auto: cuDNN's if it is found and agrees with psring's own. */
-enum device_conv { DEVICE_CONV_AUTO, DEVICE_CONV_CUDNN, DEVICE_CONV_OWN };
-
-/* Names by enum device_conv, ended by NULL: the choices of --conv. */
-extern const char *const device_conv_names[];
-
 struct device_options {
     enum device_kind kind;
     int threads;             /* cpu: compute threads, including the caller; 0 means 1 */
     int gpu;                 /* cuda: its number, as CUDA counts in this process */
     enum device_graph graph; /* cuda: whole steps as CUDA graphs */
-    enum device_conv conv;   /* cuda */
     bool tf32; /* cuda: products of float32 with 10 bits of mantissa, on tensor cores */
 };
 
@@ -87,15 +80,6 @@ struct device_usage {
 /* The current load. Unknown on the CPU, and if the device's driver does not report it. Any
  * thread. */
 void device_usage(const struct device *device, struct device_usage *usage);
-
-/* Whose convolutions compute the prepared shapes at the batch sizes seen or expected so far: "own",
- * "cudnn 9.19.0" or "cudnn 9.19.0 and own" (by shape and size). The device owns the text. */
-const char *device_convolutions(const struct device *device);
-
-/* Names what decides a result's bits besides the program: "cpu", "cuda", "cuda with cudnn 9.19.0".
- * Writes to `text` and returns it. */
-enum { DEVICE_TEXT_BYTES = 64 };
-const char *device_describe(const struct device *device, char text[DEVICE_TEXT_BYTES]);
 
 /*
  * Allocates `bytes` of uninitialised device memory, aligned to 64 bytes. The caller frees it. 0

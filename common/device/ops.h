@@ -174,7 +174,6 @@ struct device_ops {
     void (*close)(struct device *);
     enum status (*sync)(struct device *);
     void (*usage)(const struct device *, struct device_usage *); /* (optional) see device.h */
-    const char *(*convolutions)(const struct device *);          /* (optional) see device.h */
 
     /* Memory: call these five through the functions of device.h. */
     enum status (*alloc)(struct device *, size_t bytes, void **memory);
@@ -195,9 +194,6 @@ struct device_ops {
      * index, only with c->pool: the first largest of the window's four elements (row-major), shaped
      * as y. */
     enum status (*conv2d_prepare)(struct device *, struct conv2d *, size_t batch_max);
-    /* (optional) Announces batches of this size. A device that decides something for each size
-     * decides it now, not at the first such batch. */
-    enum status (*conv2d_expect)(struct device *, const struct conv2d *, size_t batch);
     void (*conv2d_forward)(struct device *, const struct conv2d *, size_t batch, const float *x,
                            const float *w, const float *bias, float *y, uint8_t *index);
     void (*conv2d_backward)(struct device *, const struct conv2d *, size_t batch,

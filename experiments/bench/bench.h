@@ -62,7 +62,7 @@ struct compute_line {
 };
 
 struct compute_result {
-    const char *model, *device, *convolutions;
+    const char *model, *device;
     int threads, ranks;
     size_t batch, steps;        /* images a rank; steps that each time is the median of */
     struct compute_line *lines; /* rank 0's; the last but one is the loss, the last the optimizer */

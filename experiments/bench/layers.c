@@ -132,9 +132,8 @@ void bench_compute_table(FILE *out, const struct compute_result *result)
 {
     struct compute_line step = whole_step(result);
     fprintf(out,
-            "# psring bench --layers: %s, batch %zu, device %s, convolutions %s, %d thread%s, %d "
-            "rank%s at once\n",
-            result->model, result->batch, result->device, result->convolutions, result->threads,
+            "# psring bench --layers: %s, batch %zu, device %s, %d thread%s, %d rank%s at once\n",
+            result->model, result->batch, result->device, result->threads,
             result->threads == 1 ? "" : "s", result->ranks, result->ranks == 1 ? "" : "s");
     if (result->sgemm_one > 0)
         fprintf(out, "# sgemm, 2048 x 2048 x 2048: %.1f GFLOP/s on one thread, %.1f on %d\n",
@@ -189,7 +188,6 @@ static void list_fields(const struct compute_result *result, const struct comput
     fields_double(fields, "sgemm_flops_per_s", known(result->sgemm_one));
     fields_double(fields, "sgemm_threads_flops_per_s", known(result->sgemm_all));
     fields_double(fields, "images_per_s", images_per_s);
-    fields_text(fields, "convolutions", result->convolutions);
 }
 
 static enum status csv_line(struct csv *csv, const struct compute_result *result,
@@ -256,7 +254,6 @@ static enum status write_json(const struct config *config, const struct compute_
     whole = whole && add_number(compute, "threads", result->threads) &&
             add_number(compute, "ranks", result->ranks) &&
             add_number(compute, "steps", (double)result->steps) &&
-            cJSON_AddStringToObject(compute, "convolutions", result->convolutions) &&
             add_number(compute, "sgemm_flops_per_s", known(result->sgemm_one)) &&
             add_number(compute, "sgemm_threads_flops_per_s", known(result->sgemm_all)) &&
             add_number(compute, "images_per_s", result->images_per_s) &&
@@ -517,7 +514,6 @@ enum status bench_compute_run(struct config *config, struct world *world)
                                     .device = config_device_name(config),
                                     .ranks = world->size};
     TRY(open_bench(&bench, config));
-    result.convolutions = device_convolutions(bench.device);
     result.threads = bench.threads;
     result.batch = bench.batch;
     result.steps = bench.steps;

@@ -444,7 +444,6 @@ void config_device_options(const struct config *config, struct device_options *o
         .threads = 1,
         .gpu = config->gpu,
         .graph = config->graph,
-        .conv = config->train.paced ? DEVICE_CONV_OWN : config->conv, /* paced: none is computed */
         .tf32 = config->tf32,
     };
 }

@@ -255,7 +255,6 @@ struct config {
     int device;     /* enum device_kind */
     bool tf32;      /* products at lower precision, device_options.tf32 */
     int graph;      /* enum device_graph */
-    int conv;       /* enum device_conv */
     bool share_gpu; /* several processes may share a GPU; results are labelled time-slicing */
     int gpu;        /* not an option: this rank's GPU or -1, set by config_resolve */
     int64_t threads;

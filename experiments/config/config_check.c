@@ -65,9 +65,8 @@ static const struct config_conflict conflicts[] = {
     {"leave-after", NULL, NEEDS, "join", NULL, ELASTIC},
     {"cost-model", NULL, NEEDS, "backend", "auto",
      "only --backend auto uses it; add that, or leave it out"},
-#define PRODUCTS "--device cpu has no such products; leave it out, or add --device cuda"
-    {"tf32", NULL, NEEDS, "device", "cuda", PRODUCTS},
-    {"conv", "cudnn", NEEDS, "device", "cuda", PRODUCTS},
+    {"tf32", NULL, NEEDS, "device", "cuda",
+     "--device cpu has no such products; leave it out, or add --device cuda"},
     {"share-gpu", NULL, NEEDS, "device", "cuda",
      "--device cpu uses no GPU; leave it out, or add --device cuda"},
     {"error-feedback", NULL, NEEDS, "compress", NULL,

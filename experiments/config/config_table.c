@@ -423,10 +423,6 @@ static const struct config_row rows[] = {
     {RUNS(TRAIN),
      {"cuda-graph", 0, OPTION_CHOICE, FIELD(graph), "auto", .choices = auto_words,
       .help = "Launch each step as one CUDA graph. auto: with --backend none. Only on GPUs."}},
-    {RUNS(REAL | LAYERS),
-     {"conv", 0, OPTION_CHOICE, FIELD(conv), "auto", .choices = device_conv_names,
-      .help =
-          "Use cuDNN's convolutions or psring's own. auto: cuDNN's, if both agree. Only on GPUs."}},
     {RUNS(TRAIN | LAYERS),
      {"threads", 0, OPTION_INT, FIELD(threads), "1", 0, 1024,
       .help = "Compute with N threads per rank. 0: the machine's cores, divided among its ranks."}},

@@ -78,26 +78,13 @@ build()
         { echo "detail no NCCL: $(sed -n 's/^  \[ \] nccl  *//p' "$out/info.txt")" && return 1; }
     grep -q '^  \[X\] cuda ' "$out/info.txt" ||
         { echo "detail no GPU: $(sed -n 's/^  \[ \] cuda  *//p' "$out/info.txt")" && return 1; }
-    echo "detail $(sed -n 's/^  \[X\] nccl  */nccl /p' "$out/info.txt" | tail -1); cudnn $(dnn_info)"
+    echo "detail $(sed -n 's/^  \[X\] nccl  */nccl /p' "$out/info.txt" | tail -1)"
 }
 
-# dnn_info: prints psring's information on cuDNN: version and path, or why psring does not use it.
-dnn_info()
-{
-    sed -n 's/^ *cudnn  *//p' "$out/info.txt" | tail -1
-}
-
-# has_cudnn: whether psring has found cuDNN and can choose its convolutions.
-has_cudnn()
-{
-    [[ $(dnn_info) && $(dnn_info) != 'not used'* ]]
-}
-
-# With a GPU no test has a reason to skip. With cuDNN, it must compute the convolutions of every model.
+# With a GPU no test has a reason to skip.
 run_tests()
 {
     local rc=0 log=$out/ctest.txt skipped reason
-    ! has_cudnn || export PSRING_TEST_NEEDS_CUDNN=models
     ctest --test-dir "$build" -L '^gpu$' --output-on-failure --no-tests=error -j 10 --timeout 50 >"$log" || rc=1
     cat "$log"
     skipped=$(sed -n 's/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \([^ ]*\) .*\*\*\*Skipped.*/\1/p' "$log" | paste -sd' ')
@@ -116,8 +103,7 @@ sanitize_with() # TOOL
     local test=$build/tests/emulation/cuda_ops log=$out/$1.log rc=0 options=()
     [[ $1 != memcheck ]] || options=(--report-api-errors no) # no other tool has it
     [[ -x $test ]] || { echo "$test is missing" && return 1; }
-    # Errors inside cuDNN are not psring's.
-    PSRING_TEST_WITHOUT_CUDNN=1 compute-sanitizer --tool "$1" "${options[@]}" --error-exitcode 9 "$test" \
+    compute-sanitizer --tool "$1" "${options[@]}" --error-exitcode 9 "$test" \
         >"$log" 2>&1 || rc=$?
     ! grep -qi 'device not supported' "$log" || { echo "does not support this GPU" && return 77; }
     ((rc == 0)) || { echo "exit code $rc, see $1.log" && return 1; }

@@ -56,8 +56,6 @@ function group_of(name,    base) {
     sub(/[<(].*/, "", base)
     if (base in is_own)
         return base
-    if (name ~ /cudnn|implicit|fprop|dgrad|wgrad|winograd|nchw|nhwc/)
-        return "cuDNN"
     if (name ~ /gemm|gemv|cutlass|cublas|splitK|xmma/)
         return "cuBLAS"
     return "other: " substr(base, 1, 30)

@@ -88,7 +88,7 @@ rates()
             close_group()
             key = $1 "," $2 "," $3
             now = $2
-            label = $1 == "pytorch" ? "PyTorch, " $3 : $3 == "default" ? "psring" : "psring, convolutions: " $3
+            label = $1 == "pytorch" ? "PyTorch, " $3 : "psring"
         }
         { value[++n] = $4 }
         END {
@@ -128,7 +128,7 @@ $(sed 's/^met /- met: /; s/^missed /- **missed**: /' "$out/goals.txt")
 ## Each layer compared with its shortest time
 
 The shortest time is the longer of two: FLOPs at the data sheet's peak, and bytes at the memory's rate. Layers are measured one by
-one, with a wait of the host for each, so their sum exceeds a step. With cuDNN, psring's own convolutions are measured, too.
+one, with a wait of the host for each, so their sum exceeds a step.
 
 $(block roofline.txt roofline)
 

@@ -18,16 +18,13 @@ peaks()
 
 # --- images/s ----------------------------------------------------------------------------------------
 
-# psring_rate MODE PRECISION: prints the rate of the epochs after the first, which has the warm-up. Tests do not count.
-# MODE names the convolutions; default lets psring choose and records the choice in speed-PRECISION.txt.
+# psring_rate PRECISION: prints the rate of the epochs after the first, which has the warm-up. Tests do not count.
 psring_rate()
 {
     local file=$out/speed-psring.csv option=()
-    [[ $1 == default ]] || option=(--conv "$1")
-    [[ $2 == FP32 ]] || option+=(--tf32)
+    [[ $1 == FP32 ]] || option=(--tf32)
     rm -f "$file"
     alone --device cuda "${STEP[@]}" --epochs 4 --metrics "$file" "${option[@]}" >/dev/null || return 1
-    [[ $1 != default ]] || value_of "$file" convolutions >"$out/speed-$2.txt"
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "images_per_s") at = i; next } NR > 2 && at { print $at }' \
         "$file" | median
 }
@@ -37,12 +34,6 @@ pytorch_rate()
 {
     local rate
     echo "$1 $2" >&"$ask" && read -r -t 30 rate <&"$answer" && echo "$rate"
-}
-
-# chosen PRECISION: prints the convolutions that psring chose.
-chosen()
-{
-    cat "$out/speed-$1.txt"
 }
 
 # rate_of PROGRAM MODE PRECISION: prints the median of its turns.
@@ -55,8 +46,7 @@ rate_of()
 speed()
 {
     local turn program mode precision rate who contestants ask answer started=$EPOCHSECONDS turn_started longest=0 torch=
-    contestants=('psring default FP32' 'psring default TF32')
-    ! has_cudnn || contestants+=('psring own FP32' 'psring own TF32')
+    contestants=('psring graph FP32' 'psring graph TF32')
     mkfifo "$work/ask" "$work/answer" || return 1
     # The process does not hold the write end of its input, so it ends with this shell in every case.
     python3 -u experiments/gpu_check/pytorch.py --device cuda "${STEP[@]:2}" --steps 400 --turns \
@@ -76,7 +66,7 @@ speed()
         for who in "${contestants[@]}"; do
             read -r program mode precision <<<"$who"
             case $program in
-            psring) rate=$(psring_rate "$mode" "$precision") ;;
+            psring) rate=$(psring_rate "$precision") ;;
             pytorch) rate=$(pytorch_rate "$mode" "$precision") ;;
             esac
             echo "$who: ${rate:-failed}"
@@ -95,21 +85,14 @@ say_speed()
 {
     local own eager graph precision said=
     for precision in FP32 TF32; do
-        own=$(rate_of psring default $precision)
+        own=$(rate_of psring graph $precision)
         eager=$(rate_of pytorch eager $precision)
         graph=$(rate_of pytorch graph $precision)
         said+="; $precision: psring $own"
-        ! has_cudnn || said+=" (convolutions: $(chosen $precision)), $(rate_of psring own $precision) by its own convolutions"
         [[ $eager && $graph ]] || continue
         said+=", PyTorch eager $eager, with a CUDA graph $graph"
-        goal "$precision: as fast as PyTorch, eager ($(awk -v a="$own" -v b="$eager" 'BEGIN { printf "%.2f", a / b }') of it)" "$own >= $eager"
+        goal "$precision: as fast as PyTorch with a CUDA graph ($(awk -v a="$own" -v b="$graph" 'BEGIN { printf "%.2f", a / b }') of it)" "$own >= $graph"
     done
-    # Without cuDNN psring is known to be slower.
-    if ! has_cudnn; then
-        echo "goal missed cuDNN computes the convolutions: $(dnn_info)"
-    else
-        goal "cuDNN computes the convolutions (psring chose $(chosen FP32))" "\"$(chosen FP32)\" ~ /^cudnn [0-9.]+\$/"
-    fi
     echo "detail images/s, medians: ${said#; }; the last epochs kept the GPU busy $(
         value_of "$out/speed-psring.csv" gpu_utilization_mean) of the time (empty: not known)"
 }
@@ -121,7 +104,7 @@ say_speed()
 estimate()
 {
     local rate count
-    rate=$(rate_of psring default "$1" 2>/dev/null)
+    rate=$(rate_of psring graph "$1" 2>/dev/null)
     count=$(sed -n 's/^kernels a step: //p' "$out/kernels.txt" 2>/dev/null)
     [[ $count ]] || count=$(awk -F, '$1 == "step" { print $6 }' common/device/measured.csv)
     awk -v flops_per_s="$2" -v bytes_per_s="$bandwidth" -v kernels="$count" -v gap_us=1 -v brief="${3:-0}" \
@@ -129,33 +112,15 @@ estimate()
         -f experiments/gpu_check/roofline.awk "$out/compute.csv"
 }
 
-# beside_own: prints each layer's us with psring's choice of convolutions and with psring's own. If neither is faster in
-# all layers and passes, neither is the best choice.
-beside_own()
-{
-    awk -F, '
-        FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; file++; next }
-        $at["layer"] == "sum" || $at["layer"] == "step" { next }
-        { forward[file, $at["layer"]] = $at["forward_ms"]; backward[file, $at["layer"]] = $at["backward_ms"] }
-        file == 1 { chosen = $at["convolutions"]; layer[++layers] = $at["layer"] }
-        END {
-            printf "us a pass, convolutions: %s, compared with own ones\n %-10s %12s %9s %12s %9s\n", chosen, "", "forward", "own", "backward", "own"
-            for (i = 1; i <= layers; i++)
-                printf " %-10s %12.1f %9.1f %12.1f %9.1f\n", layer[i], 1e3 * forward[1, layer[i]], 1e3 * forward[2, layer[i]],
-                    1e3 * backward[1, layer[i]], 1e3 * backward[2, layer[i]]
-        }' "$out/compute.csv" "$out/compute-own.csv"
-}
-
 roofline()
 {
     local fp32 tf32 bandwidth said
     peaks || { echo "detail the peaks of this GPU are not known to speed.sh" && return 77; }
-    rm -f "$out"/compute{,-own}.csv
+    rm -f "$out/compute.csv"
     "$build/psring" bench --layers --device cuda --batch 128 --csv "$out/compute.csv" || return 1
-    ! has_cudnn || "$build/psring" bench --layers --device cuda --batch 128 --conv own --csv "$out/compute-own.csv" || return 1
     {
         echo "FP32" && estimate FP32 "$fp32" && echo && echo "TF32 (the layers' measured times are those of FP32)" &&
-            estimate TF32 "$tf32" && { ! has_cudnn || { echo && beside_own; }; }
+            estimate TF32 "$tf32"
     } >"$out/roofline.txt" || return 1
     cat "$out/roofline.txt"
     said=$(estimate FP32 "$fp32" brief)

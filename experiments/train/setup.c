@@ -14,24 +14,6 @@
 
 /* -------- the data ---------------------------------------------------------------------------- */
 
-/* Calls net_expect for every batch size up to `batch_max` that an epoch has, in both splits. A
- * device that cannot take a size fails here, at the same point on all ranks. */
-static enum status expect_batches(const struct batches *batches, struct net *net, size_t batch_max)
-{
-    enum status status = STATUS_OK;
-    for (int split = 0; split < BATCHES_SPLITS; split++) {
-        const struct sampler *sampler = &batches->samplers[split];
-        size_t ends[] = {0, sampler->steps - 1}; /* the batches between are like the first */
-        for (size_t i = 0; sampler->steps > 0 && i < sizeof ends / sizeof *ends; i++) {
-            size_t count = sampler_count(sampler, ends[i]);
-            if (count > 0 && count <= batch_max)
-                TRY(net_expect(net, count));
-        }
-    }
-out:
-    return status;
-}
-
 enum {
     TEST_BATCH = 100,
 };
@@ -189,8 +171,6 @@ static enum status open_model(struct trainer *t)
                 (uint64_t)config->seed));
     size_t parameters = net_parameter_count(t->net), states = 0;
     if (trainer_computes(t)) {
-        TRY(net_expect(t->net, (size_t)config->batch));
-        TRY(expect_batches(&t->batches, t->net, trainer_batch_max(t)));
         struct optimizer_parameters optimizer = learning_optimizer(config);
         optimizer_describe(config->learning.optimizer, &optimizer, t->optimizer_text);
         TRY(net_optimizer_new(&t->optimizer, t->net, config->learning.optimizer, &optimizer));
@@ -315,7 +295,6 @@ out:
 /* A rank's result of opening: its status, its device, and the sum of its data. */
 struct opened {
     int32_t status;
-    char device[DEVICE_TEXT_BYTES];
     struct lr_schedule lr; /* rank 0's: servers have no data set, so no last step */
     char data_sha256[SHA256_HEX_SIZE];
 };
@@ -342,15 +321,6 @@ static enum status check_data(const struct trainer *t, const char *own, const ch
                 "--data %s: rank %d has other files there than rank 0; copy the files of one rank "
                 "to all hosts, or name the right folder",
                 t->config->data, t->world->rank);
-}
-
-/* Warns about a difference: each GPU chooses its own convolutions. */
-static void compare_devices(const struct trainer *t, const char *own, const char *first)
-{
-    if (!t->is_server && strcmp(own, first) != 0)
-        log_warn(
-            "this worker's device is %s, but worker 0's is %s; result rows name worker 0's device",
-            own, first);
 }
 
 /* Call before other threads wait for messages, so that the timeline has all that they do. */
@@ -390,15 +360,12 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     own.lr = t->lr;
     if (own.status == STATUS_OK)
         own.status = dataset_sum(t->dataset, own.data_sha256);
-    if (own.status == STATUS_OK)
-        device_describe(t->device, own.device);
     struct opened first = own;
     status = world_broadcast(world, NULL, &first, sizeof first);
     log_release(first.status == STATUS_OK || generation);
     TRY(status);
     TRY(check_opened(t, (enum status)own.status, (enum status)first.status));
     TRY(check_data(t, own.data_sha256, first.data_sha256));
-    compare_devices(t, own.device, first.device);
     t->lr = first.lr;
     TRY(open_timeline(t));
     TRY(open_exchange(t));

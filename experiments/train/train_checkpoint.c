@@ -267,7 +267,7 @@ static void add_warmup(const struct trainer *t, const struct checkpoint *loaded,
 static void describe(const struct trainer *t, const struct checkpoint *loaded,
                      struct description *run)
 {
-    char augmentation[AUGMENT_TEXT_BYTES], backend[OPTIMIZER_TEXT_BYTES], device[DEVICE_TEXT_BYTES];
+    char augmentation[AUGMENT_TEXT_BYTES], backend[OPTIMIZER_TEXT_BYTES];
     const struct config *config = t->config;
     bool other_world = loaded && is_other_world(t, loaded);
     bool too_short = loaded && !other_world && step_of(t, loaded) > t->total_steps;
@@ -322,7 +322,7 @@ static void describe(const struct trainer *t, const struct checkpoint *loaded,
     /* Another order of sums or another processor gives other bits, but the same training. */
     backend_describe(t->backend, t->world, &t->topology, backend, sizeof backend);
     add_option(run, "backend", "%s", any_backend ? "any" : backend)->may_differ = true;
-    add_option(run, "device", "%s", device_describe(t->device, device))->may_differ = true;
+    add_option(run, "device", "%s", t->device->ops->name)->may_differ = true;
     add_option(run, "tf32", "%s", config->tf32 ? "on" : "off")->may_differ = true;
     add_carried(t, run);
 }

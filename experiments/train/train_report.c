@@ -413,7 +413,6 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_double(fields, "judged_step_ms", judged ? bottleneck->step : unknown);
     fields_double(fields, "nominal_link_bytes_per_s",
                   config->link_rate > 0 ? config->link_rate / 8 : unknown);
-    fields_text(fields, "convolutions", trains ? device_convolutions(t->device) : NULL);
 }
 
 enum status train_report_open(struct trainer *t, uint64_t steps)
@@ -560,8 +559,6 @@ void train_report_start(const struct trainer *t)
         printf(" with %lld backup worker%s", (long long)config->train.backup_workers,
                config->train.backup_workers == 1 ? "" : "s");
     printf(", network %s\n", config->network);
-    if (config->device == DEVICE_CUDA && !config->train.paced)
-        printf("convolutions: %s\n", device_convolutions(t->device));
     printf("%s: %zu parameters, batch %zu x %lld", config_model_name(config),
            net_parameter_count(t->net), t->workers, (long long)config->batch);
     if (config->train.paced)

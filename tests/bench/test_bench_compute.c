@@ -20,7 +20,6 @@ static struct compute_result example(void)
     return (struct compute_result){
         .model = "keras-cnn",
         .device = "cpu",
-        .convolutions = "own",
         .threads = 2,
         .ranks = 3,
         .batch = 16,
@@ -53,8 +52,7 @@ Test(bench_compute, table)
     cr_assert(file);
     bench_compute_table(file, &result);
     fclose(file);
-    cr_expect(strstr(
-        text, "keras-cnn, batch 16, device cpu, convolutions own, 2 threads, 3 ranks at once\n"));
+    cr_expect(strstr(text, "keras-cnn, batch 16, device cpu, 2 threads, 3 ranks at once\n"));
     cr_expect(strstr(text, "100.0 GFLOP/s on one thread, 150.0 on 2\n"));
     cr_expect(strstr(text, " conv1          2.000     150.00      8.00     0.50     4.000     "
                            "100.00      9.00     0.17\n"),
@@ -77,16 +75,16 @@ Test(bench_compute, csv)
     cr_expect_str_eq(line, "model,device,ranks,threads,batch,steps,layer,forward_ms,forward_flops,"
                            "forward_bytes,forward_of_sgemm,backward_ms,backward_flops,"
                            "backward_bytes,backward_of_sgemm,sgemm_flops_per_s,"
-                           "sgemm_threads_flops_per_s,images_per_s,convolutions\n");
+                           "sgemm_threads_flops_per_s,images_per_s\n");
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_str_eq(line, "keras-cnn,cpu,3,2,16,5,conv1,2,150000000,8000000,0.5,4,100000000,"
-                           "9000000,0.166666667,1e+11,1.5e+11,,own\n");
+                           "9000000,0.166666667,1e+11,1.5e+11,\n");
     cr_assert(fgets(line, sizeof line, file));
-    cr_expect_str_eq(line, "keras-cnn,cpu,3,2,16,5,loss,0.5,,,,,,,,1e+11,1.5e+11,,own\n");
+    cr_expect_str_eq(line, "keras-cnn,cpu,3,2,16,5,loss,0.5,,,,,,,,1e+11,1.5e+11,\n");
     for (int i = 0; i < 3; i++) /* optimizer, sum, step */
         cr_assert(fgets(line, sizeof line, file));
-    cr_expect(strstr(line, ",step,8,250000000,17000000,0.208333333,,,,,1e+11,1.5e+11,6000,own\n"),
-              "%s", line);
+    cr_expect(strstr(line, ",step,8,250000000,17000000,0.208333333,,,,,1e+11,1.5e+11,6000\n"), "%s",
+              line);
     cr_expect_null(fgets(line, sizeof line, file));
     fclose(file);
     unlink(path);

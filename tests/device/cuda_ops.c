@@ -1,8 +1,7 @@
 /*
  * Every operation of the CUDA device, compared with the CPU's and with plain double precision. The
  * relative error (by the largest element) must be below 1e-5; operations without sums must give the
- * same bits. Convolutions are also tested with cuDNN, if it is available, below 1e-4. Ends with 77
- * if there is no GPU.
+ * same bits. Ends with 77 if there is no GPU.
  */
 #include <stdio.h>
 #include <string.h>
@@ -82,8 +81,6 @@ static void expect_same(const char *what, const struct array *a)
 
 /* -------- convolution ------------------------------------------------------------------------- */
 
-static double conv_tolerance;
-
 /* dw and dbias again, as in a first layer: the gradient by the images is not needed. */
 static void check_first_conv(const struct conv2d *c, size_t batch, const char *what,
                              const struct array *x, const struct array *w, const struct array *bias,
@@ -101,23 +98,14 @@ static void check_first_conv(const struct conv2d *c, size_t batch, const char *w
         char name[128];
         fetch(all[i]);
         snprintf(name, sizeof name, "%s, first layer: %s", what, i ? "dbias" : "dw");
-        expect_close(name, all[i]->count, all[i]->wide, all[i]->host, conv_tolerance);
+        expect_close(name, all[i]->count, all[i]->wide, all[i]->host, 1e-5);
     }
 }
 
-/* cuDNN is prepared for some more images, and then uses the choice for those. */
-static void check_conv(const struct conv2d *shape, size_t batch, bool cudnn, bool may_refuse)
+static void check_conv(const struct conv2d *shape, size_t batch)
 {
     struct conv2d prepared = *shape, *c = &prepared;
-    enum status status = cuda->ops->conv2d_prepare(cuda, c, cudnn ? batch + 2 : batch);
-    if (status == STATUS_UNSUPPORTED && may_refuse) {
-        printf("conv %zux%zux%zu k%zu p%zu f%zu: cuDNN refuses it\n", c->height, c->width,
-               c->channels, c->kernel, c->padding, c->filters);
-        device_free(cuda, c->kept);
-        return;
-    }
-    expect(status == STATUS_OK, "conv2d_prepare");
-    expect((strcmp(device_convolutions(cuda), "own") != 0) == cudnn, "whose convolutions");
+    expect(cuda->ops->conv2d_prepare(cuda, c, batch) == STATUS_OK, "conv2d_prepare");
     size_t wh = conv2d_window_size(c, c->height), ww = conv2d_window_size(c, c->width);
     size_t windows = batch * wh * ww * c->filters;
     size_t outs = batch * conv2d_out_size(c, c->height) * conv2d_out_size(c, c->width) * c->filters;
@@ -160,10 +148,10 @@ static void check_conv(const struct conv2d *shape, size_t batch, bool cudnn, boo
     static const char *const parts[] = {"y", "dx", "dw", "dbias"};
     for (int i = 0; i < 4; i++) {
         fetch(all[i]);
-        snprintf(name, sizeof name, "%sconv %zux%zux%zu k%zu p%zu f%zu%s%s batch %zu: %s",
-                 cudnn ? "cuDNN, " : "", c->height, c->width, c->channels, c->kernel, c->padding,
-                 c->filters, c->relu ? " relu" : "", c->pool ? " pool" : "", batch, parts[i]);
-        expect_close(name, all[i]->count, all[i]->wide, all[i]->host, conv_tolerance);
+        snprintf(name, sizeof name, "conv %zux%zux%zu k%zu p%zu f%zu%s%s batch %zu: %s", c->height,
+                 c->width, c->channels, c->kernel, c->padding, c->filters, c->relu ? " relu" : "",
+                 c->pool ? " pool" : "", batch, parts[i]);
+        expect_close(name, all[i]->count, all[i]->wide, all[i]->host, 1e-5);
     }
     *strrchr(name, ':') = '\0';
     device_upload(cuda, dy.dev, dy.host, dy.count * sizeof(float)); /* the pass may overwrite it */
@@ -177,35 +165,28 @@ static void check_conv(const struct conv2d *shape, size_t batch, bool cudnn, boo
     free(from);
 }
 
-static void check_convs(bool cudnn)
+static void check_convs(void)
 {
     static const struct {
         struct conv2d conv;
         size_t batch;
-    } models[] =
-        {
-            {{28, 28, 1, 32, 3, 0, true, false, NULL}, 5}, /* keras-cnn */
-            {{26, 26, 32, 64, 3, 0, true, true, NULL}, 3},
-            {{28, 28, 1, 6, 5, 2, true, true, NULL}, 2}, /* lenet */
-            {{14, 14, 6, 16, 5, 0, true, true, NULL}, 3},
-        },
-      others[] = {
-          {{7, 9, 2, 3, 3, 1, true, true, NULL}, 4},
-          {{7, 9, 4, 8, 3, 1, true, true, NULL}, 5},
-          {{12, 11, 4, 8, 5, 2, false, true, NULL}, 3},
-          {{6, 6, 8, 6, 2, 0, false, false, NULL}, 7},
-          {{6, 7, 4, 8, 3, 1, true, false, NULL}, 33},
-          {{9, 7, 1, 8, 3, 1, false, true, NULL}, 41},
-          {{7, 9, 1, 4, 5, 0, true, true, NULL}, 3},
-          {{7, 9, 1, 5, 2, 0, true, false, NULL}, 3},
-          {{28, 28, 32, 1, 5, 2, true, false, NULL}, 220}, /* several blocks of images */
-          {{28, 28, 32, 1, 1, 0, true, true, NULL}, 350},  /* several blocks with cuDNN, too */
-      };
-    conv_tolerance = cudnn ? 1e-4 : 1e-5;
-    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
-        check_conv(&models[i].conv, models[i].batch, cudnn, false);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        check_conv(&others[i].conv, others[i].batch, cudnn, cudnn && cudnn_may_refuse());
+    } shapes[] = {
+        {{28, 28, 1, 32, 3, 0, true, false, NULL}, 5}, /* keras-cnn */
+        {{26, 26, 32, 64, 3, 0, true, true, NULL}, 3},
+        {{28, 28, 1, 6, 5, 2, true, true, NULL}, 2}, /* lenet */
+        {{14, 14, 6, 16, 5, 0, true, true, NULL}, 3},
+        {{7, 9, 2, 3, 3, 1, true, true, NULL}, 4},
+        {{7, 9, 4, 8, 3, 1, true, true, NULL}, 5},
+        {{12, 11, 4, 8, 5, 2, false, true, NULL}, 3},
+        {{6, 6, 8, 6, 2, 0, false, false, NULL}, 7},
+        {{6, 7, 4, 8, 3, 1, true, false, NULL}, 33},
+        {{9, 7, 1, 8, 3, 1, false, true, NULL}, 41},
+        {{7, 9, 1, 4, 5, 0, true, true, NULL}, 3},
+        {{7, 9, 1, 5, 2, 0, true, false, NULL}, 3},
+        {{28, 28, 32, 1, 5, 2, true, false, NULL}, 220}, /* several blocks of images */
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        check_conv(&shapes[i].conv, shapes[i].batch);
 }
 
 /* -------- dense ------------------------------------------------------------------------------- */
@@ -513,10 +494,8 @@ int main(void)
 {
     if (is_skipped())
         return SKIPPED;
-    const struct device_options own = {.kind = DEVICE_CUDA, .conv = DEVICE_CONV_OWN};
-    const struct device_options dnn = {.kind = DEVICE_CUDA, .conv = DEVICE_CONV_CUDNN};
     if (device_open(&cpu, &(struct device_options){.kind = DEVICE_CPU}) != STATUS_OK ||
-        device_open(&cuda, &own) != STATUS_OK)
+        device_open(&cuda, &(struct device_options){.kind = DEVICE_CUDA}) != STATUS_OK)
         return 1;
     static const struct dense shapes[] = {{.inputs = 1, .outputs = 1, .relu = false},
                                           {.inputs = 33, .outputs = 17, .relu = true},
@@ -533,18 +512,11 @@ int main(void)
     check_gather();
     check_loss(13);
     check_loss(3000);
-    check_convs(false);
+    check_convs();
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         check_dense(&shapes[i], i % 2 ? 3 : 128);
     expect(device_sync(cuda) == STATUS_OK, "an operation failed");
     device_close(&cuda);
-    if (has_cudnn()) {
-        if (device_open(&cuda, &dnn) != STATUS_OK)
-            return 1;
-        check_convs(true);
-        expect(device_sync(cuda) == STATUS_OK, "an operation failed");
-        device_close(&cuda);
-    }
     device_close(&cpu);
     return end_of_test();
 }

@@ -60,15 +60,14 @@ major=$(sed -n 's/^PSRING_CUBLAS_LIBRARY:.*\.so\.\([0-9]*\)$/\1/p' "$folder/buil
 for layout in together apart; do
     rm -rf "$folder/site" "$folder/build"
     if [[ $layout == together ]]; then
-        wheel "cu$major" include/cublas_v2.h "lib/libcublas.so.$major" lib/libcudnn.so.9 include/nccl.h lib/libnccl.so.2
+        wheel "cu$major" include/cublas_v2.h "lib/libcublas.so.$major" include/nccl.h lib/libnccl.so.2
     else
         wheel cublas include/cublas_v2.h "lib/libcublas.so.$major"
-        wheel cudnn include/cudnn.h lib/libcudnn.so.9
         wheel nccl include/nccl.h lib/libnccl.so.2
     fi
     PYTHONPATH=$folder/site "$cmake" -S "$root" -B "$folder/build" -DCMAKE_MODULE_PATH="$folder/modules" \
         -DPSRING_CUDA=ON -DPSRING_TESTS=OFF >"$folder/log" 2>&1 || fail "CMake failed with wheels $layout:"
-    for name in PSRING_CUBLAS_HEADER PSRING_CUBLAS_LIBRARY PSRING_CUDNN_LIBRARY NCCL_INCLUDE_DIR NCCL_LIBRARY; do
+    for name in PSRING_CUBLAS_HEADER PSRING_CUBLAS_LIBRARY NCCL_INCLUDE_DIR NCCL_LIBRARY; do
         in_wheels $name
     done
 done

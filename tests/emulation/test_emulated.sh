@@ -30,7 +30,7 @@ same "recorded steps" "$plain"
 for override in NVIDIA_TF32_OVERRIDE=1 CUBLAS_EMULATE_SINGLE_PRECISION=1; do
     export "${override?}"
     train 0 --backend none "${ordered[@]}"
-    says "$override is set: cuBLAS and cuDNN may compute in another precision"
+    says "$override is set: cuBLAS may compute in another precision"
     unset "${override%=*}"
 done
 

@@ -7,14 +7,14 @@ set -euo pipefail
 nvml=$1
 check_timeline=$2
 
-# rows WHAT EXPECTED OPTION...: compare the two columns in all rows of a run of four steps. The run prints no warning,
-# not of cuDNN either.
+# rows WHAT EXPECTED OPTION...: compare the two columns in all rows of a run of four steps. The run prints no
+# warning.
 rows()
 {
     local what=$1 expected=$2 found
     shift 2
     rm -f "$folder/train.csv"
-    train 0 --backend none --model lenet --batch 8 --steps 4 --log-steps 2 --conv own \
+    train 0 --backend none --model lenet --batch 8 --steps 4 --log-steps 2 \
         --metrics "$folder/train.csv" "$@"
     ! grep '^psring: ' "$folder/log" || fail "$what: unexpected message"
     found=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }

@@ -31,8 +31,6 @@ static void make_images(void)
     }
 }
 
-static enum device_conv conv = DEVICE_CONV_OWN;
-
 /* A net on a device, with the memory and the optimizer for a step. */
 struct trainee {
     struct device *device;
@@ -46,7 +44,7 @@ struct trainee {
 static void open_trainee(struct trainee *t, enum device_kind kind, enum device_graph graph,
                          const char *model, enum optimizer_kind optimizer)
 {
-    struct device_options options = {.kind = kind, .graph = graph, .conv = conv};
+    struct device_options options = {.kind = kind, .graph = graph};
     void *images, *label_memory;
     *t = (struct trainee){0};
     if (device_open(&t->device, &options) != STATUS_OK ||
@@ -141,7 +139,7 @@ static void check_one_step(const char *model, enum optimizer_kind optimizer)
            optimizer_kind_names[optimizer], fabs(cpu_loss - cuda_loss) / cpu_loss, gradients,
            parameters);
     expect(fabs(cpu_loss - cuda_loss) <= 1e-5 * cpu_loss, "one step: loss");
-    expect(gradients <= (conv == DEVICE_CONV_OWN ? 1e-5 : 1e-4), "one step: gradients");
+    expect(gradients <= 1e-5, "one step: gradients");
     expect(parameters <= 1e-4, "one step: parameters");
     float *all[] = {a, b, c, d};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -212,12 +210,5 @@ int main(void)
     check_graph("lenet", OPTIMIZER_ADAM);
     check_graph("lenet", OPTIMIZER_LARS);
     check_curve("lenet", 200);
-    if (has_cudnn()) {
-        conv = DEVICE_CONV_CUDNN;
-        check_one_step("keras-cnn", OPTIMIZER_SGD);
-        check_graph("keras-cnn", OPTIMIZER_ADADELTA);
-        check_graph("lenet", OPTIMIZER_ADAM);
-        check_curve("lenet", 200);
-    }
     return end_of_test();
 }

@@ -423,9 +423,6 @@ Test(config_check, sharing_a_gpu_takes_one)
 {
     refuse(CONFIG_TRAIN, "--share-gpu", "add --device cuda");
     refuse(CONFIG_TRAIN, "--tf32", "add --device cuda");
-    refuse(CONFIG_TRAIN, "--conv cudnn", "--conv cudnn: --device cpu");
-    refuse(CONFIG_TRAIN, "--conv fast", "cudnn");
-    refuse(CONFIG_BENCH, "--conv own", "--layers");
     refuse(CONFIG_TRAIN, "--backend none --cuda-graph on", "use --device cuda --backend none");
     refuse(CONFIG_TRAIN, "--cuda-graph yes", "auto");
     refuse(CONFIG_BENCH, "--share-gpu --device cpu", "--device cpu uses no GPU");

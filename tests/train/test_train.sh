@@ -184,7 +184,6 @@ expected_header+=,staleness_mean,staleness_max,steps_skipped,steps_dropped
 expected_header+=,target_accuracy,target_reached
 expected_header+=,gpu_utilization_mean,gpu_idle_share
 expected_header+=,augment,data_threads,prefetch_batches,judged_step_ms,nominal_link_bytes_per_s
-expected_header+=,convolutions
 [[ $(head -1 "$folder/train.csv") == "$expected_header" ]] ||
     fail "train.csv begins with $(head -1 "$folder/train.csv")"
 expect backend 'ring ring ring ring'

@@ -110,7 +110,7 @@ static void warn_of_overrides(void)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *value = getenv(names[i]);
         if (value)
-            log_warn("%s=%s is set: cuBLAS and cuDNN may compute in another precision than psring "
+            log_warn("%s=%s is set: cuBLAS may compute in another precision than psring "
                      "asks for; unset it for comparable results",
                      names[i], value);
     }

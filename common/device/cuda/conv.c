@@ -1,5 +1,5 @@
 /*
- * psring's own convolution on CUDA: windows laid out as rows (im2col), then products with cuBLAS,
+ * Convolution on CUDA: windows laid out as rows (im2col), then products with cuBLAS,
  *
  *     window (M, F) = columns (M, K) x w (K, F)          M = images x window rows x columns
  *     dw (K, F)     = columns^T x dwindow (M, F)         K = kernel x kernel x channels
@@ -14,7 +14,7 @@
  * Images of one channel need no columns (kernels/direct.cu) unless a gradient by them is wanted.
  */
 #include "common/base/status.h"
-#include "common/device/cuda/conv_choice.h"
+#include "common/device/cuda/cuda_device.h"
 #include "common/device/cuda/kernels/kernels.h"
 
 enum {
@@ -60,14 +60,13 @@ static struct conv_layout measure(const struct conv2d *c, size_t batch, bool kep
 
 /* Looks at every batch size, because a smaller batch may be cut differently (as for dense
  * layers). */
-enum status cuda_own_conv2d_prepare(struct device *device, struct conv2d *c, size_t batch_max,
-                                    bool may_keep)
+enum status cuda_conv2d_prepare(struct device *device, struct conv2d *c, size_t batch_max)
 {
     CHECK(c->kernel > 0 && c->channels > 0 && c->filters > 0 && c->padding < c->kernel);
     CHECK(c->height + 2 * c->padding >= c->kernel && c->width + 2 * c->padding >= c->kernel);
     struct conv_layout largest = measure(c, batch_max, true);
     size_t most = 0, bytes = columns_bytes(&largest, batch_max);
-    bool keeps = may_keep && !kernel_direct_can(c, batch_max) && bytes <= KEPT_BYTES_MAX;
+    bool keeps = !kernel_direct_can(c, batch_max) && bytes <= KEPT_BYTES_MAX;
     c->kept = NULL;
     for (size_t batch = 1; batch <= batch_max; batch++) {
         struct conv_layout l = measure(c, batch, keeps);
@@ -95,8 +94,8 @@ static void lower(struct cuda *cuda, const struct conv2d *c, size_t images, cons
     cuda_keep(cuda, kernel_lower(cuda->compute, c, images, x, columns), "convolution: lower");
 }
 
-void cuda_conv_finish(struct cuda *cuda, const struct conv2d *c, size_t images, const float *window,
-                      const float *bias, float *y, uint8_t *index)
+static void finish(struct cuda *cuda, const struct conv2d *c, size_t images, const float *window,
+                   const float *bias, float *y, uint8_t *index)
 {
     if (c->pool) {
         cuda_keep(cuda, kernel_finish_pooled(cuda->compute, c, images, window, bias, y, index),
@@ -128,13 +127,12 @@ static void forward_block(struct cuda *cuda, const struct conv2d *c, const struc
                                             .ldb = c->filters,
                                             .c = window,
                                             .ldc = c->filters});
-    cuda_conv_finish(cuda, c, images, window, bias, to,
-                     c->pool ? index + first * l->out_image : NULL);
+    finish(cuda, c, images, window, bias, to, c->pool ? index + first * l->out_image : NULL);
 }
 
-void cuda_own_conv2d_forward(struct device *device, const struct conv2d *conv, size_t batch,
-                             const float *x, const float *w, const float *bias, float *y,
-                             uint8_t *index)
+void cuda_conv2d_forward(struct device *device, const struct conv2d *conv, size_t batch,
+                         const float *x, const float *w, const float *bias, float *y,
+                         uint8_t *index)
 {
     struct cuda *cuda = cuda_of(device);
     if (kernel_direct_can(conv, batch)) {
@@ -152,8 +150,11 @@ void cuda_own_conv2d_forward(struct device *device, const struct conv2d *conv, s
 
 /* -------- backward ---------------------------------------------------------------------------- */
 
-const float *cuda_conv_window_gradient(struct cuda *cuda, const struct conv2d *c, size_t first,
-                                       size_t images, const struct backward *b, float *window)
+/* Returns the gradient by the window outputs of `images` of b's images, from `first` on. With
+ * pooling it is written to `window`; without, it is b->dy, changed in place if relu is fused. Also
+ * sums it into dbias, which first == 0 overwrites and later blocks add to. */
+static const float *window_gradient(struct cuda *cuda, const struct conv2d *c, size_t first,
+                                    size_t images, const struct backward *b, float *window)
 {
     size_t windows = conv2d_window_size(c, c->height) * conv2d_window_size(c, c->width);
     size_t at = first * conv2d_out_size(c, c->height) * conv2d_out_size(c, c->width) * c->filters;
@@ -216,8 +217,8 @@ static void input_gradient(struct cuda *cuda, const struct conv2d *c, const stru
               "convolution, backward: input");
 }
 
-void cuda_own_conv2d_backward(struct device *device, const struct conv2d *conv, size_t batch,
-                              const struct backward *b)
+void cuda_conv2d_backward(struct device *device, const struct conv2d *conv, size_t batch,
+                          const struct backward *b)
 {
     struct cuda *cuda = cuda_of(device);
     if (!b->dx && kernel_direct_can(conv, batch)) {
@@ -231,7 +232,7 @@ void cuda_own_conv2d_backward(struct device *device, const struct conv2d *conv, 
     for (size_t first = 0; first < batch; first += l.block) {
         size_t images = batch - first < l.block ? batch - first : l.block;
         const float *dwindow =
-            cuda_conv_window_gradient(cuda, conv, first, images, b, cuda->scratch + l.window_at);
+            window_gradient(cuda, conv, first, images, b, cuda->scratch + l.window_at);
         if (!conv->kept)
             lower(cuda, conv, images, b->x + first * l.image, columns);
         weight_gradient(cuda, conv, &l, images, columns, dwindow, b->dw, first > 0);

@@ -1,10 +1,10 @@
 /* The CUDA device: opening it, memory, the operations that are one kernel each, its table. */
+#include "common/device/cuda/cuda_device.h"
 #include "common/device/cuda/cuda.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/device/cuda/conv_choice.h"
 #include "common/device/open.h"
 #include "common/device/cuda/kernels/kernels.h"
 
@@ -320,7 +320,6 @@ static void cuda_close(struct device *device)
     if (cuda->graph.exec)
         cudaGraphExecDestroy(cuda->graph.exec);
     cuda_nvml_free(&cuda->nvml);
-    cuda_conv_choice_free(&cuda->convs);
     cuda_blas_free(&cuda->blas);
     cudaFree(cuda->blas_workspace);
     cudaFree(cuda->room.sums);
@@ -347,7 +346,6 @@ enum status cuda_open(struct device **device, const struct device_options *optio
     TRY(open_room(cuda));
     TRY(device_alloc(&cuda->device, "cuBLAS", CUDA_BLAS_WORKSPACE_BYTES, &cuda->blas_workspace));
     TRY(cuda_blas_new(&cuda->blas, cuda->compute, cuda->blas_workspace, options->tf32));
-    TRY(cuda_conv_choice_new(&cuda->convs, options->conv, options->tf32));
     cuda->nvml = cuda_nvml_new(cuda->index);
     *device = &cuda->device;
 out:
@@ -363,7 +361,6 @@ const struct device_ops cuda_ops = {
     .close = cuda_close,
     .sync = cuda_sync,
     .usage = cuda_usage,
-    .convolutions = cuda_convolutions,
     .alloc = cuda_alloc,
     .free = cuda_free,
     .upload = cuda_upload,
@@ -373,7 +370,6 @@ const struct device_ops cuda_ops = {
     .scale = cuda_scale,
     .gather = cuda_gather,
     .conv2d_prepare = cuda_conv2d_prepare,
-    .conv2d_expect = cuda_conv2d_expect,
     .conv2d_forward = cuda_conv2d_forward,
     .conv2d_backward = cuda_conv2d_backward,
     .maxpool_forward = cuda_maxpool_forward,

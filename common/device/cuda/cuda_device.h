@@ -50,8 +50,7 @@ struct cuda {
     double *squares; /* (2), for kernel_lars */
     struct cuda_slots slots;
     struct cuda_graph graph;
-    struct cuda_conv_choice *convs; /* conv_choice.h */
-    struct cuda_nvml *nvml;         /* NULL: the driver does not report the load of the GPU */
+    struct cuda_nvml *nvml; /* NULL: the driver does not report the load of the GPU */
 };
 
 static inline struct cuda *cuda_of(struct device *device)
@@ -100,7 +99,6 @@ static inline size_t cuda_slices(size_t k, size_t slice)
 
 /* ops.h has the contracts of these. */
 enum status cuda_conv2d_prepare(struct device *, struct conv2d *, size_t batch_max);
-enum status cuda_conv2d_expect(struct device *, const struct conv2d *, size_t batch);
 void cuda_conv2d_forward(struct device *, const struct conv2d *, size_t batch, const float *x,
                          const float *w, const float *bias, float *y, uint8_t *index);
 void cuda_conv2d_backward(struct device *, const struct conv2d *, size_t batch,

@@ -4,11 +4,10 @@
 #include <stdio.h>
 
 #include "common/device/cuda/blas.h"
-#include "common/device/cuda/cudnn.h"
 #include "common/device/cuda/nvml.h"
 #include "common/device/open.h"
 
-enum { TEXT_BYTES = CUDA_DNN_TEXT_BYTES };
+enum { TEXT_BYTES = 512 };
 
 bool cuda_available(char reason[DEVICE_REASON_BYTES])
 {
@@ -91,7 +90,7 @@ static void list_gpu(int index, device_visitor *visit, void *context)
 void cuda_list(device_visitor *visit, void *context)
 {
     int count = 0, driver = 0, runtime = 0;
-    char text[TEXT_BYTES], line[TEXT_BYTES + 16], version[96];
+    char text[TEXT_BYTES], version[96];
     if (cudaDriverGetVersion(&driver) == cudaSuccess &&
         cudaRuntimeGetVersion(&runtime) == cudaSuccess && driver > 0) {
         describe_driver(version, sizeof version);
@@ -102,9 +101,6 @@ void cuda_list(device_visitor *visit, void *context)
     const char *blas = cuda_blas_version(version, sizeof version);
     snprintf(text, sizeof text, "%s", blas ? blas : PSRING_CUBLAS_NAME " cannot be loaded");
     visit(context, "cublas", text);
-    bool dnn = cuda_dnn_describe(text);
-    snprintf(line, sizeof line, "%s%s", dnn ? "" : "not used: ", text);
-    visit(context, "cudnn", line);
     visit(context, "gpu code", "for compute capabilities " PSRING_CUDA_ARCHITECTURES);
     if (cudaGetDeviceCount(&count) != cudaSuccess)
         count = 0;

@@ -69,10 +69,6 @@ struct column_sum {
 int kernel_sum_columns(struct CUstream_st *stream, const struct column_sum *sum, const float *y,
                        float *x, float *totals, struct kernel_room room);
 
-/* to (width, rows) = `from` (rows, width), transposed. */
-int kernel_transpose(struct CUstream_st *stream, size_t rows, size_t width, const float *from,
-                     float *to);
-
 /* -------- convolution and pooling ------------------------------------------------------------- */
 
 /* columns (batch x windows, kernel x kernel x channels): each row is one window of x. */
