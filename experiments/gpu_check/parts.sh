@@ -33,12 +33,18 @@ newest()
     printf '%s\n' "$1"/*.checkpoint | sort | tail -n 1
 }
 
-# apart NAME LEAST BOUND FOLDER-A FOLDER-B: prints the distance of the weights and appends it to the caller's $said.
+# oldest FOLDER: prints the checkpoint of the first step.
+oldest()
+{
+    printf '%s\n' "$1"/*.checkpoint | sort | head -n 1
+}
+
+# apart NAME LEAST BOUND FOLDER-A FOLDER-B [newest|oldest]: prints the distance of the weights and appends it to $said.
 # Fails outside LEAST to BOUND.
 apart()
 {
     local relative
-    relative=$("$build/tests/compare_weights" "$(newest "$4")" "$(newest "$5")") || return 1
+    relative=$("$build/tests/compare_weights" "$("${6:-newest}" "$4")" "$("${6:-newest}" "$5")") || return 1
     relative=${relative#relative }
     echo "$1: $relative apart, wanted $2 to $3"
     [[ $relative =~ ^[0-9] ]] || { echo "that is no distance" && return 1; } # awk would compare it as a word
