@@ -185,15 +185,15 @@ out:
     return status;
 }
 
-/* Ends the start on all ranks if it cannot go on for one, which has logged the reason. Otherwise
- * the others would wait for it. */
+/* If one rank cannot start, all ranks end: the others would wait for it. That rank has logged the
+ * reason. */
 static enum status together(struct world *world, enum status mine)
 {
     double failed = mine != STATUS_OK;
     enum status told = world_max(world, NULL, &failed, 1);
-    if (mine != STATUS_OK)
-        return mine;
-    return told != STATUS_OK ? told : failed > 0 ? STATUS_TRANSPORT : STATUS_OK;
+    if (mine != STATUS_OK || told != STATUS_OK)
+        return mine != STATUS_OK ? mine : told;
+    return failed > 0 ? STATUS_TRANSPORT : STATUS_OK;
 }
 
 static enum status by_trial(struct world *world, const char *subnet)

@@ -103,8 +103,7 @@ sanitize_with() # TOOL
     local test=$build/tests/emulation/cuda_ops log=$out/$1.log rc=0 options=()
     [[ $1 != memcheck ]] || options=(--report-api-errors no) # no other tool has it
     [[ -x $test ]] || { echo "$test is missing" && return 1; }
-    compute-sanitizer --tool "$1" "${options[@]}" --error-exitcode 9 "$test" \
-        >"$log" 2>&1 || rc=$?
+    compute-sanitizer --tool "$1" "${options[@]}" --error-exitcode 9 "$test" >"$log" 2>&1 || rc=$?
     ! grep -qi 'device not supported' "$log" || { echo "does not support this GPU" && return 77; }
     ((rc == 0)) || { echo "exit code $rc, see $1.log" && return 1; }
     grep -q '^cuda_ops: 0 failures' "$log" || { echo "ended before the test did, see $1.log" && return 1; }

@@ -22,9 +22,9 @@ bench_exact() # RANKS
     [[ $algorithm == ring/simple ]]
 }
 
-# agree RANKS [fp16]: compares weights. With sums in the ring's order there is no rounding difference at all: neither
-# with a server nor with one process as all workers. nccl and mpi add in other orders, so they are compared after the
-# first step: from the second on, a rounding difference may flip a relu or a maximum, and one flip exceeds the bound.
+# agree RANKS [fp16]: compares weights. A server, and one process as all workers, add in the ring's order: their weights
+# are equal. nccl and mpi add in other orders, and are compared after the first step. Rounding grows with the steps:
+# after five, mpi was once 1.1e-6 apart.
 agree()
 {
     local ranks=$1 folder=$work rc=0 said='' name names=(ring nccl mpi ps one)
@@ -45,13 +45,13 @@ agree()
             --batch 32 --steps 5 --warmup-epochs 0 --checkpoint-steps 1 --keep-checkpoints 5 --data "$data" \
             --checkpoint "$folder/$name" || { echo "detail $name: the run failed" && return 1; }
     done
-    apart nccl 0 1e-6 "$folder/ring" "$folder/nccl" oldest || rc=1
-    apart mpi 0 1e-6 "$folder/ring" "$folder/mpi" oldest || rc=1
+    apart nccl 0 1e-7 "$folder/ring" "$folder/nccl" oldest || rc=1
+    apart mpi 0 1e-7 "$folder/ring" "$folder/mpi" oldest || rc=1
     apart ps 0 0 "$folder/ring" "$folder/ps" || rc=1
     apart "one process" 0 0 "$folder/ring" "$folder/one" || rc=1
     # Ten bits of mantissa: the weights must differ from those without compression, but only a little.
     [[ ! ${2:-} ]] || apart "$2" 1e-9 1e-3 "$folder/ring" "$folder/$2" || rc=1
-    echo "detail apart from ring: ${said#, } (wanted 1e-6, 1e-6, 0, 0${2:+, up to 1e-3 but not 0})"
+    echo "detail apart from ring: ${said#, } (wanted 1e-7, 1e-7, 0, 0${2:+, up to 1e-3 but not 0})"
     return "$rc"
 }
 

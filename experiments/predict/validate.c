@@ -323,8 +323,8 @@ static int machines_of(const struct predict_row *row)
     return row->workers + (beside ? row->servers : 0);
 }
 
-/* Whether psring can choose the way of this row, and a fitted model describes it. It never chooses
- * a server in the switch by itself: that is no further machine, but not every network has one. */
+/* Whether psring can choose the way of this row, and a fitted model describes it. A server in the
+ * switch is no choice: psring uses one only if --placement asks for it. */
 static bool is_candidate(const struct predict_models *models, const struct predict_row *row)
 {
     return row->model_index >= 0 && models->models[row->model_index].fit.error_count > 0 &&

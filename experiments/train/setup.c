@@ -292,7 +292,7 @@ out:
     return status;
 }
 
-/* A rank's result of opening: its status, its device, and the sum of its data. */
+/* A rank's result of opening: its status, and the sum of its data. */
 struct opened {
     int32_t status;
     struct lr_schedule lr; /* rank 0's: servers have no data set, so no last step */

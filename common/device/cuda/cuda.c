@@ -1,11 +1,11 @@
 /* The CUDA device: opening it, memory, the operations that are one kernel each, its table. */
-#include "common/device/cuda/cuda_device.h"
 #include "common/device/cuda/cuda.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/device/open.h"
+#include "common/device/cuda/cuda_device.h"
 #include "common/device/cuda/kernels/kernels.h"
 
 /* -------- errors ------------------------------------------------------------------------------ */

@@ -370,15 +370,16 @@ static void close_sockets(struct zmq_endpoint *endpoint, int linger_ms)
     close_socket(&endpoint->pull, linger_ms);
 }
 
-/* Not with a linger of 0: libzmq 4.3.4 then aborts the process (session_base.cpp, clean_pipes) if
- * the connection breaks while it has taken a message's header and not yet the payload. After a
- * failure many peers cut at once, so connections do break then. */
+/* With a linger of 0, libzmq 4.3.4 may abort the process (session_base.cpp, clean_pipes): if the
+ * connection breaks after it has taken a message's header and before its payload. After a failure
+ * many peers cut at once, so connections do break then. */
 static void transport_zmq_cut(struct transport *transport)
 {
     close_sockets(endpoint_of(transport), CUT_LINGER_MS);
 }
 
-/* After a cut ZeroMQ's thread drops queued messages and calls on_sent for each. A peer inside this
+/* After a cut ZeroMQ's thread sends for CUT_LINGER_MS, then drops queued messages. It calls on_sent
+ * for each. A peer inside this
  * process gets a pointer, and ZeroMQ's thread does not read such a payload. */
 static bool transport_zmq_is_empty(struct transport *transport)
 {
