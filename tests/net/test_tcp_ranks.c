@@ -1,6 +1,7 @@
 /*
  * The TCP transport between more ranks than it polls one by one. The ranks connect while strangers
- * call every port, every message arrives, and the end of one rank is noticed.
+ * call every port, every message arrives, and the end of one rank is noticed. Held messages leave
+ * in the caller's order.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -43,6 +44,22 @@ int __wrap_listen(int fd, int backlog)
         close(gone);
     }
     return result;
+}
+
+/* The sockets that messages left by, in their order, while is_recording. The linker calls it
+ * instead of sendmsg. */
+enum { LEFT_MOST = 64 };
+
+static bool is_recording;
+static int left_by[LEFT_MOST], left_count;
+
+ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    if (is_recording && left_count < LEFT_MOST)
+        left_by[left_count++] = fd;
+    return __real_sendmsg(fd, message, flags);
 }
 
 static int count_listening(void)
@@ -164,5 +181,54 @@ Test(tcp_ranks, many_ranks_in_spite_of_strangers)
                      ranks[i].said);
         /* Each rank warns once about strangers, unless the ranks met before it saw one. */
         cr_expect(ranks[i].lines <= 1 + stays, "rank %d: %s", i, ranks[i].said);
+    }
+}
+
+/* Every rank sends two long messages to each of the others, beginning with the next rank. All are
+ * held until it waits. Then those to the next rank leave first, together, and so on. */
+static int send_around(struct world *of)
+{
+    enum { FLOATS = 5000, EACH = 2 };
+    static float sent[FLOATS];
+    const struct transport_options options = {.kind = TRANSPORT_TCP,
+                                              .topology = {.workers = of->size},
+                                              .payload_bytes_max = sizeof sent,
+                                              .dtype = MESSAGE_FLOAT32,
+                                              .timeout_ms = 20000};
+    const struct message message = {
+        .kind = MESSAGE_SEGMENT, .length = sizeof sent, .dtype = MESSAGE_FLOAT32};
+    struct transport *ends[2];
+    if (transport_open(ends, of, &options) != STATUS_OK)
+        return 4;
+    struct transport *own = ends[NODE_WORKER];
+    is_recording = true;
+    for (int i = 0; i < EACH * (of->size - 1); i++) {
+        int peer = (of->rank + 1 + i % (of->size - 1)) % of->size;
+        if (transport_send(own, peer, &message, sent, NULL) != STATUS_OK)
+            return 5;
+    }
+    if (left_count > 0 || transport_flush(own) != STATUS_OK)
+        return 6;
+    is_recording = false;
+    for (int i = 0; i + 1 < of->size; i++) {
+        int peer = (of->rank + 1 + i) % of->size;
+        if (i == left_count || left_by[i] != endpoint_of(own)->peers[peer].fd)
+            return 7;
+    }
+    if (world_barrier(of, NULL) != STATUS_OK)
+        return 8;
+    transport_close(&ends[NODE_WORKER]);
+    return 0;
+}
+
+Test(tcp_ranks, held_messages_leave_in_the_order_of_sends)
+{
+    for (int size = 3; size <= RANKS; size++) { /* few peers and many are polled differently */
+        struct rank ranks[RANKS] = {{0}};
+        for (int i = 0; i < size; i++)
+            ranks[i] = (struct rank){.number = i, .world_size = size, .run = send_around};
+        ranks_run(ranks, size);
+        for (int i = 0; i < size; i++)
+            cr_expect_eq(ranks[i].code, 0, "rank %d: %d: %s", i, ranks[i].code, ranks[i].said);
     }
 }

@@ -31,8 +31,15 @@
 #include "common/base/util.h"
 #include "common/net/transport/tcp_impl.h"
 
-/* Long messages are held until the next wait, or until they have HELD_BYTES. The kernel then gets
- * them together, and makes fewer and longer packets. Shorter messages are sent at once. */
+/*
+ * Long messages are held until the next wait, or until they have HELD_BYTES. The kernel then gets
+ * them together, and makes fewer and longer packets. Shorter messages are sent at once.
+ *
+ * Held messages leave in the order in which the caller began to send to their peers. If every rank
+ * sends to all others and starts with its neighbour, every link then receives from one rank at a
+ * time. In the order of ranks, all ranks would send to rank 0 first. Its link would be the only one
+ * in use, and the last rank's link would be late for as many bytes (halving.c).
+ */
 enum { HELD_BYTES = 128 << 10, HELD_LENGTH_LEAST = 16 << 10 };
 
 /* The limit for one read of a peer, unless a message is longer: so much stays in the cache. */
@@ -123,12 +130,34 @@ static void flush(struct tcp_peer *peer, bool *moved, bool *completed)
     }
 }
 
+static void hold(struct tcp_endpoint *endpoint, struct tcp_peer *peer)
+{
+    if (peer->is_held)
+        return;
+    peer->is_held = true;
+    peer->next_held = NULL;
+    *(endpoint->first_held ? &endpoint->last_held->next_held : &endpoint->first_held) = peer;
+    endpoint->last_held = peer;
+}
+
+/* Sends what is held, peer after peer. */
+static void flush_held(struct tcp_endpoint *endpoint, bool *moved, bool *completed)
+{
+    for (struct tcp_peer *peer; (peer = endpoint->first_held);) {
+        endpoint->first_held = peer->next_held;
+        peer->is_held = false;
+        if (peer->held_bytes > 0)
+            flush(peer, moved, completed);
+    }
+}
+
 /* Sends a message, the part that the kernel takes, or nothing yet. The remainder is queued. */
 static enum status tcp_send(struct transport *transport, int node,
                             const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
                             size_t length)
 {
-    struct tcp_peer *peer = &endpoint_of(transport)->peers[node];
+    struct tcp_endpoint *endpoint = endpoint_of(transport);
+    struct tcp_peer *peer = &endpoint->peers[node];
     bool ignored = false;
     CHECK(peer->fd >= 0);
     struct tcp_send *send = fifo_push(&peer->queue, sizeof *send);
@@ -141,6 +170,8 @@ static enum status tcp_send(struct transport *transport, int node,
     peer->held_bytes += MESSAGE_HEADER_BYTES + length;
     if (length < HELD_LENGTH_LEAST || peer->held_bytes >= HELD_BYTES)
         flush(peer, &ignored, &ignored);
+    else
+        hold(endpoint, peer);
     return STATUS_OK;
 }
 
@@ -555,8 +586,11 @@ static enum status tcp_progress(struct transport *transport, int64_t wait_ns, bo
     struct tcp_endpoint *endpoint = endpoint_of(transport);
     struct interest interest;
     bool done = false, slept = wait_ns <= 0, spins = !transport->crowded;
+    bool sent = false;
     int64_t spin_until_ns = 0;
     *moved = false;
+    flush_held(endpoint, moved, &sent);
+    done = sent && for_sends;
     find_interest(endpoint, &interest);
     for (;;) {
         TRY(move_all(endpoint, &interest, for_sends, moved, &done));

@@ -52,6 +52,8 @@ struct tcp_peer {
     struct fifo queue; /* of struct tcp_send; a part of the first may have been sent */
     size_t first_sent; /* sent bytes of the first, with its header */
     size_t held_bytes; /* queued since the last attempt to send */
+    bool is_held;      /* in the endpoint's list */
+    struct tcp_peer *next_held;
     uint64_t completed;
 
     enum tcp_reading reading;
@@ -67,7 +69,8 @@ struct tcp_endpoint {
     struct transport base;
     int epoll; /* of all peers, once more than FEW are of interest; else -1 */
     struct tcp_buffer *free;
-    struct tcp_peer peers[]; /* by node */
+    struct tcp_peer *first_held, *last_held; /* list of peers with held messages */
+    struct tcp_peer peers[];                 /* by node */
 };
 
 static inline struct tcp_endpoint *endpoint_of(struct transport *transport)
