@@ -227,35 +227,51 @@ void results_configuration(char *text, size_t size, const char *backend, const c
         snprintf(text, size, "%s", backend);
 }
 
+/* How many servers a kind has. */
+enum amount { NO_SERVER, ONE_SERVER, TWO_SERVERS, HALF_AS_MANY, AS_MANY };
+
+/* The kinds of configurations that columns and series show: a kind for each column, then those of a
+ * series only. */
+static const struct kind {
+    const char *backend, *placement;
+    enum amount amount;
+    int series;
+} kinds[] = {
+    [COLUMN_PS1] = {"ps", "dedicated", ONE_SERVER, 1},
+    [COLUMN_PSW] = {"ps", "dedicated", AS_MANY, 4},
+    [COLUMN_IN1] = {"ps", "colocated", ONE_SERVER, 5},
+    [COLUMN_INW] = {"ps", "colocated", AS_MANY, 8},
+    [COLUMN_MIXED] = {"ps", "mixed", HALF_AS_MANY, 9},
+    [COLUMN_RING] = {"ring", "", NO_SERVER, 10},
+    [COLUMN_RHD] = {"rhd", "", NO_SERVER, 11},
+    [COLUMN_TREE] = {"tree", "", NO_SERVER, 13},
+    [COLUMN_MPI] = {"mpi", "", NO_SERVER, 12},
+    [COLUMNS] = {"ps", "dedicated", HALF_AS_MANY, 3},
+    {"ps", "dedicated", TWO_SERVERS, 2},
+    {"ps", "colocated", HALF_AS_MANY, 7},
+    {"ps", "colocated", TWO_SERVERS, 6},
+    {"ps", "switch", ONE_SERVER, 14},
+};
+
+static int servers_of(enum amount amount, int workers)
+{
+    const int servers[] = {
+        [ONE_SERVER] = 1, [TWO_SERVERS] = 2, [HALF_AS_MANY] = workers / 2, [AS_MANY] = workers};
+    return servers[amount];
+}
+
 void results_series(int *series, const char *backend, const char *placement, int servers,
                     int workers)
 {
     int count = 0;
-    const bool dedicated = strcmp(placement, "dedicated") == 0;
     memset(series, 0, SERIES_MOST * sizeof *series);
-    if (strcmp(backend, "ring") == 0)
-        series[count++] = 10;
-    else if (strcmp(backend, "rhd") == 0)
-        series[count++] = 11;
-    else if (strcmp(backend, "mpi") == 0)
-        series[count++] = 12;
-    else if (strcmp(backend, "ps") != 0)
-        return;
-    else if (strcmp(placement, "mixed") == 0) {
-        if (servers == workers / 2)
-            series[count++] = 9;
-    } else if (dedicated || strcmp(placement, "colocated") == 0) {
-        const int first = dedicated ? 1 : 5;
-        const struct {
-            int servers, series;
-        } kinds[] = {{1, 0}, {workers, 3}, {workers / 2, 2}, {2, 1}};
-        for (int k = 0; k < SERIES_MOST; k++) {
-            if (servers == kinds[k].servers)
-                series[count++] = first + kinds[k].series;
-        }
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds && count < SERIES_MOST; k++) {
+        const struct kind *kind = &kinds[k];
+        if (strcmp(backend, kind->backend) == 0 &&
+            (kind->amount == NO_SERVER || (strcmp(placement, kind->placement) == 0 &&
+                                           servers == servers_of(kind->amount, workers))))
+            series[count++] = kind->series;
     }
-    if (count < SERIES_MOST)
-        series[count] = 0;
 }
 
 /* The name follows NCCL's log, not the request. Without a log the row is in neither column. */
@@ -593,17 +609,9 @@ const struct point *results_find(const struct results *results, enum part part, 
 
 void results_column_name(enum column column, int workers, char *text, size_t size)
 {
-    static const struct {
-        const char *backend, *placement;
-    } names[COLUMNS] = {{"ps", "dedicated"}, {"ps", "dedicated"}, {"ps", "colocated"},
-                        {"ps", "colocated"}, {"ps", "mixed"},     {"ring", ""},
-                        {"rhd", ""},         {"mpi", ""}};
-    const bool one = column == COLUMN_PS1 || column == COLUMN_IN1;
-    results_configuration(text, size, names[column].backend, names[column].placement,
-                          one                      ? 1
-                          : column == COLUMN_MIXED ? workers / 2
-                                                   : workers,
-                          "");
+    const struct kind *kind = &kinds[column];
+    results_configuration(text, size, kind->backend, kind->placement,
+                          servers_of(kind->amount, workers), "");
 }
 
 const struct point *results_column(const struct results *results, enum column column, int workers,
@@ -637,7 +645,7 @@ const struct point *results_over(const struct results *results, enum column colu
 {
     char who[48], variant[48];
     results_column_name(column, workers, who, sizeof who);
-    const char *own = results_transport(results, column == COLUMN_RING ? "ring" : "ps");
+    const char *own = results_transport(results, kinds[column].backend);
     if (own && strcmp(own, transport) == 0)
         return results_find(results, PART_PLAIN, who, "", workers, bytes);
     snprintf(variant, sizeof variant, "over %s", transport);

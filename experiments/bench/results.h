@@ -3,9 +3,10 @@
  * name of its configuration. Rows of equal configuration are its starts. All rows share one rate of
  * the links. If links differ, only rows with the same number of machines do.
  *
- * A configuration is "ring", "rhd", "mpi ALGORITHM", or one with K servers: "ps dedicated K" or "ps
- * colocated K". "ps mixed K" has a server in each worker and K spare ones. A backend's own
- * transport is the one in its first row. A row over another one, or with compression, is a variant.
+ * A configuration is "ring", "rhd", "tree", "mpi ALGORITHM", or one with K servers: "ps dedicated
+ * K", "ps colocated K" or "ps switch K". "ps mixed K" has a server in each worker and K spare ones.
+ * A backend's own transport is the one in its first row. A row over another one, or with
+ * compression, is a variant.
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_RESULTS_H
 #define PSRING_EXPERIMENTS_BENCH_RESULTS_H
@@ -109,6 +110,7 @@ enum column {
     COLUMN_MIXED, /* the same and W/2 on spare machines */
     COLUMN_RING,
     COLUMN_RHD,
+    COLUMN_TREE,
     COLUMN_MPI, /* the fastest algorithm of MPI_Allreduce */
     COLUMNS,
 };
@@ -153,6 +155,8 @@ void results_configuration(char *text, size_t size, const char *backend, const c
  *     10       the ring
  *     11       halving-doubling
  *     12       MPI_Allreduce
+ *     13       the double binary tree
+ *     14       one server in the switch
  *
  * If several apply, the first one counts as the configuration's series.
  */

@@ -193,6 +193,9 @@ static void add_name(struct line *line, const struct results *results, enum colu
     case COLUMN_RHD:
         line_add(line, "Halving-doubling");
         break;
+    case COLUMN_TREE:
+        line_add(line, "Double binary tree");
+        break;
     case COLUMN_MPI:
         line_add(line, "MPI_Allreduce, the fastest of its algorithms here (%s)",
                  mpi ? mpi->who + strlen("mpi ") : "-");
@@ -375,7 +378,7 @@ static const struct point *focus_point(const struct results *results, enum colum
 }
 
 /* The columns that need only the workers' machines. */
-static const enum column inside[] = {COLUMN_RING, COLUMN_RHD, COLUMN_INW, COLUMN_IN1};
+static const enum column inside[] = {COLUMN_RING, COLUMN_RHD, COLUMN_TREE, COLUMN_INW, COLUMN_IN1};
 enum { INSIDE = sizeof inside / sizeof *inside };
 
 /* The column with the least median among those that are steady and whose lead over the ring has a
@@ -533,8 +536,8 @@ static void add_lead(struct answer *answer, const struct results *results)
 
 void answer_make(struct answer *answer, const struct run *run)
 {
-    static const enum column columns[] = {COLUMN_PS1,   COLUMN_IN1, COLUMN_INW, COLUMN_PSW,
-                                          COLUMN_MIXED, COLUMN_RHD, COLUMN_MPI};
+    static const enum column columns[] = {COLUMN_PS1,   COLUMN_IN1, COLUMN_INW,  COLUMN_PSW,
+                                          COLUMN_MIXED, COLUMN_RHD, COLUMN_TREE, COLUMN_MPI};
     *answer = (struct answer){0};
     if (run->state == STATE_WRONG || run->results.worker_count == 0)
         return;

@@ -127,15 +127,29 @@ static void summary_print_answer(const struct answer *answer, FILE *out)
 
 /* -------- times ------------------------------------------------------------------------------- */
 
+static const struct {
+    enum column column;
+    int width;
+    const char *head;
+} cells[] = {
+    {COLUMN_PS1, 10, "1 server"},     {COLUMN_PSW, 10, "W servers"},
+    {COLUMN_INW, 13, "W in workers"}, {COLUMN_MIXED, 9, "mixed"},
+    {COLUMN_RING, 9, "ring"},         {COLUMN_RHD, 9, "rhd"},
+    {COLUMN_TREE, 9, "tree"},         {COLUMN_MPI, 14, "MPI_Allreduce"},
+};
+enum { CELLS = sizeof cells / sizeof *cells };
+
+static void print_row_head(FILE *out)
+{
+    fprintf(out, " %8s", "message");
+    for (size_t c = 0; c < CELLS; c++)
+        fprintf(out, " %*s", cells[c].width, cells[c].head);
+}
+
 static void print_row(const struct results *results, int workers, uint64_t bytes, FILE *out)
 {
-    static const struct {
-        enum column column;
-        int width;
-    } cells[] = {{COLUMN_PS1, 10}, {COLUMN_PSW, 10}, {COLUMN_INW, 13}, {COLUMN_MIXED, 9},
-                 {COLUMN_RING, 9}, {COLUMN_RHD, 9},  {COLUMN_MPI, 14}};
     fprintf(out, " %8s", text_size((double)bytes).text);
-    for (size_t c = 0; c < sizeof cells / sizeof *cells; c++)
+    for (size_t c = 0; c < CELLS; c++)
         fprintf(out, " %*s", cells[c].width,
                 text_point(results_column(results, cells[c].column, workers, bytes)).text);
 }
@@ -173,8 +187,10 @@ static void print_times(const struct results *results, int *section, FILE *out)
         out,
         "  W: workers. Dedicated servers: 1 or W; in the workers: W; mixed: W in the workers and "
         "W/2 spare\n"
-        "   W  message   1 server  W servers  W in workers     mixed      ring       rhd  "
-        "MPI_Allreduce    1 server / ring  by theory  ring's efficiency\n");
+        "  %2s",
+        "W");
+    print_row_head(out);
+    fprintf(out, "    1 server / ring  by theory  ring's efficiency\n");
     for (size_t i = 0; i < results->worker_count; i++) {
         const int workers = results->workers[i];
         const uint64_t bytes = results_focus(results, workers);
@@ -315,8 +331,9 @@ static void print_sizes(const struct results *results, int *section, FILE *out)
             workers = results->workers[i - 1];
     }
     summary_heading(section, out, "Time by size, %s", text_counted(workers, "worker").text);
-    fprintf(out, "   message   1 server  W servers  W in workers     mixed      ring       rhd  "
-                 "MPI_Allreduce   (algorithm)    1 server / ring\n");
+    fprintf(out, " ");
+    print_row_head(out);
+    fprintf(out, "   (algorithm)    1 server / ring\n");
     for (size_t s = 0; s < results->size_count; s++) {
         const uint64_t bytes = results->sizes[s];
         const struct point *mpi = results_column(results, COLUMN_MPI, workers, bytes);

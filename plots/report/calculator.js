@@ -28,17 +28,25 @@ const PIPELINE = 32; // pieces of a server's shard, about psring's choice for lo
 const ringOf = (workers, bytes, link) =>
   ringTime(workers, bytes, Math.max(1, Math.min(8, Math.ceil(bytes / workers / 32768))) * (workers === 2 ? 2 : 1), link);
 
+// The tree in segments about as psring chooses them: 64 of a half, but of 32 to 256 KB.
+const treeOf = (workers, bytes, link) =>
+  treeTime(workers, bytes, Math.ceil(bytes / 2 / Math.min(Math.max(bytes / 2 / 64, 32768), 262144)), link);
+
+// Colour and name of a series in the other charts.
+const lookOf = number => { const { colour, label } = SERIES.find(s => s.number === number); return { colour, label }; };
+
 // The options, with their seconds and machines.
 function optionsOf(state) {
   const { workers: w, servers, spare, bytes } = state, link = state, time = (s, k) => serverTime(w, s, k, bytes, PIPELINE, link);
   const options = [
-    { colour: 1, label: "1 server", seconds: time(1, 1), machines: w + 1 },
+    { ...lookOf(1), seconds: time(1, 1), machines: w + 1 },
     { colour: 4, label: `${servers} dedicated servers`, seconds: time(servers, servers), machines: w + servers },
-    { colour: 2, label: "1 server in a worker", seconds: time(1, 0), machines: w },
-    { colour: 8, label: "servers in all workers", seconds: time(w, 0), machines: w },
+    { ...lookOf(5), seconds: time(1, 0), machines: w },
+    { ...lookOf(8), seconds: time(w, 0), machines: w },
     { colour: 9, label: `in workers + ${spare} spare`, seconds: time(w + spare, spare), machines: w + spare },
-    { colour: 10, label: "ring", seconds: ringOf(w, bytes, link), machines: w },
-    { colour: 11, label: "halving-doubling", seconds: halvingTime(w, bytes, link), machines: w },
+    { ...lookOf(10), seconds: ringOf(w, bytes, link), machines: w },
+    { ...lookOf(11), seconds: halvingTime(w, bytes, link), machines: w },
+    { ...lookOf(13), seconds: treeOf(w, bytes, link), machines: w },
   ];
   return options.filter((option, i) => !(i === 4 && spare === 0) && !(i === 1 && servers === 1));
 }

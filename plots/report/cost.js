@@ -25,6 +25,16 @@ function halvingTime(workers, bytes, link) {
   return steps * link.latency_s + sent * bytes / link.bytes_per_s + ((workers - 1) / workers) * bytes * link.reduce_s_per_byte;
 }
 
+// `pipeline`: segments of a half (K). The busiest link carries the vector twice from four workers on. A leaf has few
+// segments under way, so a link waits if a segment takes less time than the latency.
+function treeTime(workers, bytes, pipeline, link) {
+  const steps = 2 * (31 - Math.clz32(workers)), sent = Math.min(2, workers / 2) * bytes / link.bytes_per_s;
+  if (workers < 2) return 0;
+  const filling = workers > 2 ? (steps - 1) / pipeline * bytes / link.bytes_per_s : 0;
+  return steps * link.latency_s + sent + filling + (pipeline - 1) * Math.max(0, link.latency_s - sent / pipeline) +
+    Math.min(1, (workers - 1) / 2) * bytes * link.reduce_s_per_byte;
+}
+
 // Shares of the message: for a server inside a worker, and for one on a spare machine. `servers` counts both kinds,
 // `spare` the latter. Source of mixed placement: BytePS (OSDI 2020).
 function shares(workers, servers, spare) {

@@ -8,8 +8,10 @@ const SERIES = [
   { number: 5, colour: 2, label: "1 server in a worker" },
   { number: 8, colour: 8, label: "servers in all workers", shown: true },
   { number: 9, colour: 9, label: "in workers + W/2 spare" },
+  { number: 14, colour: 14, label: "1 server in the switch" },
   { number: 10, colour: 10, label: "ring", shown: true },
   { number: 11, colour: 11, label: "halving-doubling" },
+  { number: 13, colour: 13, label: "double binary tree" },
   { number: 12, colour: 12, label: "MPI_Allreduce, fastest" },
 ];
 
@@ -156,7 +158,7 @@ function simulateChart(put, rows) {
 function compareChart(put, pairs) {
   if (pairs.length === 0) return;
   const counts = ascending(pairs.map(p => p.workers)), sizes = ascending(pairs.map(p => p.bytes));
-  const colours = { ps: 1, ring: 10, rhd: 11, mpi: 12 };
+  const colours = { ps: 1, ring: 10, rhd: 11, tree: 13, mpi: 12 };
   put("compare", ({ workers, bytes }) => {
     const here = pairs.filter(p => p.workers === workers && p.bytes === bytes);
     const words = p => `${p.name}, ${counted(p.workers, "worker")}, ${bytesText(p.bytes)}\nbefore ${timeText(ms(p.before_us))}, after ${timeText(ms(p.after_us))}\n` +

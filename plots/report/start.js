@@ -30,6 +30,6 @@ function start() {
     if (section && !section.querySelector("figure")) section.remove();
   }
   // For tests.
-  window.psring = { failures, DATA, charts, animation, calculator, cost: { ringTime, halvingTime, serverTime } };
+  window.psring = { failures, DATA, charts, animation, calculator, cost: { ringTime, halvingTime, treeTime, serverTime } };
 }
 start();

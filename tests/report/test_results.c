@@ -253,6 +253,8 @@ Test(results, series_are_those_of_the_figures)
                  {"ps", "dedicated", 1, 1, {1, 4}}, {"ps", "colocated", 4, 4, {8}},
                  {"ps", "colocated", 1, 2, {5, 7}}, {"ps", "mixed", 2, 5, {9}},
                  {"ps", "mixed", 1, 4, {0}},        {"ring", "none", 0, 4, {10}},
+                 {"rhd", "none", 0, 4, {11}},       {"tree", "none", 0, 4, {13}},
+                 {"ps", "switch", 1, 4, {14}},      {"ps", "switch", 2, 4, {0}},
                  {"mpi", "none", 0, 4, {12}},       {"nccl", "none", 0, 4, {0}}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         int series[SERIES_MOST];
@@ -307,6 +309,32 @@ Test(results, the_first_lines_compare_with_the_winner)
     says(text,
          "  Winner:       Halving-doubling, 75.1 ms (4 workers, 4.8 MB, no further machine).\n");
     says(text, "own machine: 3.20 (");
+}
+
+/* The tree has a column, a claim, and a place among what needs only the workers' machines. */
+Test(results, the_tree_is_compared_like_halving_doubling)
+{
+    add_ring_and_server(MODEL, 100000, 240000);
+    add_twice(ROW(.us = 133000, .backend = "tree", .theory_us = 96000));
+    add_twice(ROW(.us = 61000, .bytes = 65536));
+    add_twice(ROW(.us = 50000, .bytes = 65536, .backend = "tree"));
+    const char *text = summary();
+    says(text, "  - Double binary tree: slower than the ring, 1.33 (1.30 to 1.36) times its time; "
+               "theory: 1.33.");
+    says(text, "   W  message   1 server  W servers  W in workers     mixed      ring       rhd    "
+               "  tree  MPI_Allreduce    1 server / ring");
+    says(text, "   4   4.8 MB     240 ms          -             -         -    100 ms         -    "
+               "133 ms              -");
+    says(text, "   65.5 kB          -          -             -         -   61.1 ms         -   "
+               "50.0 ms              -");
+}
+
+Test(results, the_tree_can_win)
+{
+    add_ring_and_server(MODEL, 100000, 240000);
+    add_twice(ROW(.us = 75000, .backend = "tree"));
+    says(summary(),
+         "  Winner:       Double binary tree, 75.1 ms (4 workers, 4.8 MB, no further machine).\n");
 }
 
 Test(results, a_column_of_one_start_does_not_win)
