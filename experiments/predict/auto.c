@@ -13,8 +13,8 @@
 #include "experiments/predict/training.h"
 #include "models/published.h"
 
-/* Kinds of ways to average. */
-enum kind { RING, RHD, HIERARCHICAL, DEDICATED, IN_SWITCH, COLOCATED, MIXED, KINDS };
+/* Kinds of ways to average: those of predict_topologies before ps, and these. */
+enum kind { HIERARCHICAL = PREDICT_PS, DEDICATED, IN_SWITCH, COLOCATED, MIXED, KINDS };
 
 struct auto_search {
     const struct auto_job *job;
@@ -153,12 +153,12 @@ static void try_colocated(struct auto_search *search)
  * kinds. */
 static void try_without(struct auto_search *search, struct auto_way *kept, int stride)
 {
-    static const char *const names[] = {
-        [RING] = "ring", [RHD] = "rhd", [HIERARCHICAL] = "hierarchical"};
-    for (int kind = RING; search->job->workers > 1 && kind <= HIERARCHICAL; kind++) {
-        if (kind != HIERARCHICAL || several_slots(search->job))
-            try_way(search, kept + kind * stride, (struct predict_way){.backend = names[kind]});
-    }
+    for (int kind = 0; search->job->workers > 1 && kind < PREDICT_PS; kind++)
+        try_way(search, kept + kind * stride,
+                (struct predict_way){.backend = predict_topologies[kind]});
+    if (search->job->workers > 1 && several_slots(search->job))
+        try_way(search, kept + HIERARCHICAL * stride,
+                (struct predict_way){.backend = "hierarchical"});
 }
 
 static void try_over(struct auto_search *search, enum transport_kind kind,

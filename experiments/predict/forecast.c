@@ -259,14 +259,23 @@ static void predict_print_crossovers(FILE *out, const struct predict_model *mode
 
 /* -------- ways to average --------------------------------------------------------------------- */
 
+const char *const predict_topologies[PREDICT_TOPOLOGIES] = {"ring", "rhd", "tree", "ps"};
+
+int predict_topology(const char *backend)
+{
+    int topology = 0;
+    while (topology < PREDICT_TOPOLOGIES && strcmp(backend, predict_topologies[topology]) != 0)
+        topology++;
+    return topology;
+}
+
 void predict_ways(const struct predict_cluster *cluster, struct predict_way *ways, size_t *count)
 {
     int inside[] = {1, cluster->workers / 2, cluster->workers};
     int spare[] = {1, cluster->spare / 2, cluster->spare};
     *count = 0;
-    ways[(*count)++] = (struct predict_way){.backend = "ring"};
-    ways[(*count)++] = (struct predict_way){.backend = "rhd"};
-    ways[(*count)++] = (struct predict_way){.backend = "tree"};
+    for (int topology = 0; topology < PREDICT_PS; topology++)
+        ways[(*count)++] = (struct predict_way){.backend = predict_topologies[topology]};
     for (int i = 0, last = 0; i < 3; i++) {
         if (inside[i] > last)
             ways[(*count)++] = (struct predict_way){"ps", PLACEMENT_COLOCATED, last = inside[i]};

@@ -16,9 +16,16 @@ struct predict_cluster {
     double added_latency_s; /* seconds added to each message */
 };
 
+/* The backends of ways that every cluster allows: "ring", "rhd", "tree", and "ps" last. */
+enum { PREDICT_TOPOLOGIES = 4, PREDICT_PS = PREDICT_TOPOLOGIES - 1 };
+extern const char *const predict_topologies[PREDICT_TOPOLOGIES];
+
+/* The index of the backend's name in predict_topologies, or PREDICT_TOPOLOGIES. */
+int predict_topology(const char *backend);
+
 /* A way to average. */
 struct predict_way {
-    const char *backend; /* "ring", "rhd", "tree", "ps" */
+    const char *backend; /* of predict_topologies, or "hierarchical" */
     enum placement placement;
     int servers;
 };

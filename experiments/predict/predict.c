@@ -13,24 +13,13 @@ const double predict_bucket_mb[PREDICT_BUCKET_SIZES] = {1, 2, 4, 8, 16, 25, 0};
 static const double worth =
     0.02; /* fp16 rounds gradients, so it must save more than this share of a step */
 
-enum { TOPOLOGIES = 4 };
-
 /* The state of the search. */
 struct advice_search {
     const struct predict_cluster *cluster;
     struct predict_training training;
     struct predict_advice advice;
-    struct predict_choice plain[TOPOLOGIES]; /* fastest uncompressed way of each */
+    struct predict_choice plain[PREDICT_TOPOLOGIES]; /* fastest uncompressed way of each */
 };
-
-static int topology_number(const struct predict_way *way)
-{
-    static const char *const names[TOPOLOGIES] = {"ring", "rhd", "tree", "ps"};
-    int topology = 0;
-    while (topology < TOPOLOGIES - 1 && strcmp(way->backend, names[topology]) != 0)
-        topology++;
-    return topology;
-}
 
 static void keep(struct predict_choice *kept, const struct predict_choice *choice, bool better)
 {
@@ -45,7 +34,7 @@ static void compare(struct advice_search *search, const struct predict_choice *c
         keep(&best->compressed, choice, choice->epoch_s < best->compressed.epoch_s);
         return;
     }
-    struct predict_choice *plain = &search->plain[topology_number(&choice->way)];
+    struct predict_choice *plain = &search->plain[predict_topology(choice->way.backend)];
     keep(plain, choice, choice->epoch_s < plain->epoch_s);
     keep(&best->fastest, choice, choice->epoch_s < best->fastest.epoch_s);
     keep(&best->cheapest, choice, choice->epoch_machine_s < best->cheapest.epoch_machine_s);
@@ -55,8 +44,8 @@ static void compare(struct advice_search *search, const struct predict_choice *c
 static void find_other(struct advice_search *search)
 {
     struct predict_advice *best = &search->advice;
-    for (int t = 0; best->found && t < TOPOLOGIES; t++) {
-        if (search->plain[t].model && t != topology_number(&best->fastest.way))
+    for (int t = 0; best->found && t < PREDICT_TOPOLOGIES; t++) {
+        if (search->plain[t].model && t != predict_topology(best->fastest.way.backend))
             keep(&best->other, &search->plain[t], search->plain[t].epoch_s < best->other.epoch_s);
     }
 }
@@ -286,7 +275,7 @@ static enum status forecast(const struct config *config, const struct predict_mo
         TRY(FAIL(
             STATUS_INPUT,
             "predict: no fitted model is of a psring transport, so psring's times are unknown; fit "
-            "rows of ring, rhd or ps (--fit FILE,...)"));
+            "rows of ring, rhd, tree or ps (--fit FILE,...)"));
     if (config->predict.trains)
         TRY(predict_print_advice(stdout, models, &cluster, &training,
                                  config->predict.cost_per_hour));

@@ -576,13 +576,11 @@ static const struct predict_model *find_model(const struct trained *trained,
 
 static bool find_way(const struct table_reader *table, int servers, struct predict_way *way)
 {
-    static const char *const backends[] = {"ring", "rhd", "ps"};
+    const int topology = predict_topology(table_field(table, "backend"));
     const char *placement = table_field(table, "placement");
     *way = (struct predict_way){.servers = servers};
-    for (size_t b = 0; b < sizeof backends / sizeof *backends; b++) {
-        if (strcmp(table_field(table, "backend"), backends[b]) == 0)
-            way->backend = backends[b];
-    }
+    if (topology < PREDICT_TOPOLOGIES)
+        way->backend = predict_topologies[topology];
     for (int p = 0; config_placement_words[p]; p++) {
         if (strcmp(placement, config_placement_words[p]) == 0)
             way->placement = (enum placement)p;

@@ -78,6 +78,22 @@ Test(auto, short_vectors_by_steps_and_messages)
     cr_expect(!choice.alone.model);
 }
 
+/* 31 is a prime, so rhd sends to 30 workers at once. The tree has at most four neighbours, and two
+ * messages with each of them in each direction. With dear messages that counts more than its steps.
+ */
+Test(auto, many_workers_and_dear_messages_by_the_tree)
+{
+    struct auto_job job = four;
+    job.workers = 31;
+    job.count = SHORT;
+    struct auto_choice choice = choice_of(&job, 1e-4);
+    cr_expect_str_eq(choice.best.way.backend, "tree");
+    job.ordered = true; /* the tree does not keep the order */
+    choice = choice_of(&job, 1e-4);
+    cr_expect_str_neq(choice.best.way.backend, "tree");
+    cr_expect_str_neq(choice.next.way.backend, "tree");
+}
+
 /* All ways carry 2(W-1)/W M; the ring has the fewest messages. */
 Test(auto, long_vectors_by_the_ring)
 {

@@ -87,6 +87,14 @@ grep -q '^steps: 1 rows, error 0.[01].*; *1 not used\|^steps: 1 rows, error 0.[0
 } >three.csv
 "$psring" predict --cost-model model.json --train three.csv >said
 grep -q '^steps: 1 rows, medians of 3, error 0.[01].* 1 not used' said || fail "three runs of a step: $(sed -n '/^Steps/,$p' said)"
+# A step of the tree takes as long as its forecast.
+"$psring" predict --cost-model model.json --workers 4 --sizes 4799528 >said
+{
+    head -n 1 train.csv
+    awk '$1 == 4799528 && $2 == "tree" { printf "tree,tcp,net,paced:100,4,0,none,bsp,keras-cnn,%s,0\n", $3 + 100 }' said
+} >tree.csv
+"$psring" predict --cost-model model.json --train tree.csv >said
+grep -q '^steps: 1 rows, error 0.[01]' said || fail "a step of the tree: $(cat tree.csv) $(sed -n '/^Steps/,$p' said)"
 # A step whose gradients were in a GPU's memory is no step of this model.
 awk '{ print $0 (NR == 1 ? ",device" : ",cuda") }' train.csv >device.csv
 "$psring" predict --cost-model model.json --train device.csv >said
