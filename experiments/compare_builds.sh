@@ -2,7 +2,7 @@
 # compare_builds.sh [OPTION...] BEFORE AFTER: finds out whether all-reduces are slower with AFTER than with BEFORE.
 #
 # Both are build/psring of two source trees. The script alternates BEFORE and AFTER in every measurement of the
-# sweep's bench part (ring, rhd and ps; not MPI_Allreduce), in one virtual cluster and over loopback. On a shared
+# sweep's bench part (ring, rhd, tree and ps; not MPI_Allreduce), in one virtual cluster and over loopback. On a shared
 # machine only a ratio within one run is reliable. Prints a line for each size: the median of both, the ratio of the
 # medians, and the ratio of the fastest rounds. "slower" means that both ratios exceed the limit: 1.01 if links limit,
 # 1.03 if processors do (CPU-limited, or over loopback). Exits with 1 if a line is slower or a measurement failed.
@@ -51,12 +51,20 @@ done
     die "--rounds '$rounds' --iterations '$iterations': expected 1 to 999" 2
 [[ $hosts =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ && $sizes =~ ^[0-9]+(,[0-9]+)*$ ]] ||
     die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between, hosts from 1 to 100" 2
+# Backends of the plan that one of the programs, an earlier version, does not have.
+lacking=
+for program in "${programs[@]}"; do
+    known=$("$program" bench --help 2>/dev/null) || continue
+    for name in "${WITHOUT_SERVERS[@]}"; do
+        grep -qE -- "--backend .*\| $name( |\$)" <<<"$known" || lacking+=" $name "
+    done
+done
 # Filters standard input, a name per line, for the names to be measured.
 chosen()
 {
     local name
     while read -r name; do
-        [[ $name != mpi-* && (-z $only || ,$only, == *",$name,"*) ]] && echo "$name"
+        [[ $name != mpi-* && $lacking != *" ${name%%+*} "* && (-z $only || ,$only, == *",$name,"*) ]] && echo "$name"
     done
     return 0
 }

@@ -3,8 +3,8 @@
 #
 # The script runs in one virtual cluster, by default without a limit on its links. It alternates between psring's
 # all-reduces over each transport, one server over each transport, and each algorithm of MPI_Allreduce. For each number
-# of workers and each size it prints the median of all rounds in us. The column "tcp / mpi" divides the faster of ring
-# and rhd over tcp by the fastest algorithm of MPI_Allreduce, "fastest" does so for the fastest rounds. The head has the
+# of workers and each size it prints the median of all rounds in us. The column "tcp / mpi" divides the fastest of ring,
+# rhd and tree over tcp by the fastest algorithm of MPI_Allreduce, "fastest" does so for the fastest rounds. The head has the
 # machine's limits from the same run: the round trip of 4 bytes on a plain socket, and the rate of two opposite TCP
 # streams. If links have no limit, processors are the limit, so use an idle machine. Needs network namespaces.
 #
@@ -50,7 +50,7 @@ need_program
     die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between, hosts from 2 to 199" 2
 
 # The measurements, in the order of the columns.
-compared=(ring+zmq ring+mpi ring+tcp rhd+tcp mpi-default mpi-ring mpi-segmented mpi-rabenseifner
+compared=(ring+zmq ring+mpi ring+tcp rhd+tcp tree+tcp mpi-default mpi-ring mpi-segmented mpi-rabenseifner
     ps-dedicated-1+zmq ps-dedicated-1+mpi ps-dedicated-1+tcp)
 if [[ $only ]]; then
     for name in ${only//,/ }; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# simulate.sh [OPTION...]: simulates one all-reduce with many workers. psring's code of ring, rhd and parameter server
-# runs unchanged in SimGrid instead of on a network.
+# simulate.sh [OPTION...]: simulates one all-reduce with many workers. psring's code of ring, rhd, tree and parameter
+# server runs unchanged in SimGrid instead of on a network.
 #
 # The first kind of platform has all hosts at one switch (2 to 1,024 workers, 1 to W servers). The second has racks,
 # with links to each other that carry less than their hosts together. In the third, half of the hosts have slower links.

@@ -3,11 +3,11 @@
 # measures training steps in clusters of several rates, without fitting, and compares them with the predictions of the
 # fit.
 #
-# For each number of workers W it measures ring, rhd, and the parameter server with S servers, dedicated, colocated and
-# mixed, over each transport, at each size. The points are shuffled, always in the same way, so that the measured points
-# are a fair sample. All points with the default options would take about 6 hours; --minutes limits the time. Steps have
-# W workers by ring, rhd and servers, with a wait of 30 or 100 ms instead of computation, for each model. Use an idle
-# machine. Needs network namespaces (vcluster.sh --help).
+# For each number of workers W it measures ring, rhd, tree, and the parameter server with S servers, dedicated,
+# colocated and mixed, over each transport, at each size. The points are shuffled, always in the same way, so that the
+# measured points are a fair sample. All points with the default options would take more than 6 hours; --minutes limits
+# the time. Steps have W workers by ring, rhd, tree and servers, with a wait of 30 or 100 ms instead of computation, for
+# each model. Use an idle machine. Needs network namespaces (vcluster.sh --help).
 #
 #   --minutes N      minutes of all-reduces: no point begins later (default 20)
 #   --step-minutes N minutes of training steps; 0: none (default 6)

@@ -24,7 +24,7 @@ FNR == 1 {
 {
     backend = $column["backend"]
     rate = $column["link_bytes_per_s"]
-    if (backend !~ /^(ring|rhd|ps)$/ || $column["bytes"] < 1000000 || $column["workers"] < 2 || $column["workers"] > 8)
+    if (backend !~ /^(ring|rhd|tree|ps)$/ || $column["bytes"] < 1000000 || $column["workers"] < 2 || $column["workers"] > 8)
         next
     if ($column["network"] ~ /^(loopback|time-slicing|simulated)/ || rate + 0 <= 0 || $column["wrong"] + 0 > 0)
         next

@@ -147,7 +147,7 @@ simulate_measured()
     awk -v "CPU_LIMITED=$CPU_LIMITED" -v "PAYLOAD_SHARE=$PAYLOAD_SHARE" -v "BUCKET_BYTES=$BUCKET_BYTES" \
         -f "$here/simulate/measured.awk" "$against" >"$work/measured"
     [[ -s $work/measured ]] ||
-        die "--against '$against': no row of ring, rhd or ps with 2 to 8 workers, at least 1 MB, limited by equal links"
+        die "--against '$against': no row of ring, rhd, tree or ps with 2 to 8 workers, at least 1 MB, limited by equal links"
     say "against $(wc -l <"$work/measured") rows of $against"
     while read -r backend placement w servers size rate _ burst; do
         hosts=$w options=(--backend "$backend")

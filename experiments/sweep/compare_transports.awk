@@ -48,7 +48,7 @@ function best_of(pattern, workers, bytes, fastest, i, time, best) {
 }
 
 function ratio(workers, bytes, fastest, ours, theirs) {
-    ours = best_of("^(ring|rhd)[+]tcp$", workers, bytes, fastest)
+    ours = best_of("^(ring|rhd|tree)[+]tcp$", workers, bytes, fastest)
     theirs = best_of("^mpi-", workers, bytes, fastest)
     return ours == "" || theirs == "" ? "" : sprintf("%.2f", ours / theirs)
 }

@@ -39,11 +39,13 @@ runs_of()
 # points: CONFIGURATION WORKERS SIZE, one a line.
 points()
 {
-    local w s t size
+    local w s t size name
     for w in ${workers//,/ }; do
         for t in ${transports//,/ }; do
             for size in ${sizes//,/ }; do
-                printf '%s %s %s\n' "ring+$t" "$w" "$size" "rhd+$t" "$w" "$size"
+                for name in "${WITHOUT_SERVERS[@]}"; do
+                    echo "$name+$t $w $size"
+                done
                 for s in $(servers_of "$w"); do
                     printf '%s %s %s\n' "ps-dedicated-$s+$t" "$w" "$size" "ps-colocated-$s+$t" "$w" "$size" \
                         "ps-mixed-$s+$t" "$w" "$size"
@@ -60,7 +62,7 @@ step_points()
     for w in ${workers//,/ }; do
         for model in ${models//,/ }; do
             for ms in 30 100; do
-                for name in ring rhd ps-dedicated-1 "ps-dedicated-$w" "ps-colocated-$w" "ps-mixed-$((w / 2))"; do
+                for name in "${WITHOUT_SERVERS[@]}" ps-dedicated-1 "ps-dedicated-$w" "ps-colocated-$w" "ps-mixed-$((w / 2))"; do
                     for t in ${transports//,/ }; do
                         printf '%s %s %s %s\n' "$name+$t" "$w" "$model" "$ms"
                     done

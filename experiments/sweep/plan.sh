@@ -2,7 +2,7 @@
 # plan.sh: the plan of run_scaling.sh.
 
 # A configuration is one word.
-#   ring, rhd, nccl, nccl-tree, mpi-ALGORITHM
+#   ring, rhd, tree, nccl, nccl-tree, mpi-ALGORITHM
 #   ps-dedicated-K   K servers on separate hosts
 #   ps-colocated-K   K servers inside workers
 #   ps-mixed-K       a server in each worker, and K on separate hosts
@@ -10,6 +10,7 @@
 #   hierarchical     on hosts with several slots; also ring-apart, the ring with neighbours on different hosts
 # A suffix +zmq, +mpi or +tcp chooses the transport (default: the backend's own). +fp16 compresses.
 
+WITHOUT_SERVERS=(ring rhd tree)
 MPI_ALGORITHMS=(default ring segmented rabenseifner)
 SLOTS=2 # of each host, in the part of the sweep with several workers a host
 SLOT_HOSTS=4
@@ -17,7 +18,7 @@ PUBLISHED_WORKERS=4 # largest number of workers that exchange a published model'
 
 # configurations WORKERS: prints the configurations with this number of workers. In the quick sweep only the largest
 # number has all configurations; smaller ones have those of the first table. Real machines may be too few for the
-# largest number, so there every number has all.
+# largest number, so there every number has all. The quick sweep has no time for the tree.
 configurations()
 {
     local workers=$1 servers algorithm
@@ -34,7 +35,7 @@ configurations()
     done
     ((workers < 2)) || echo "ps-mixed-$((workers / 2))"
     [[ ! ${has_switch:-} ]] || ((workers < 2)) || echo ps-switch-1
-    printf '%s\n' ring rhd
+    printf '%s\n' "${WITHOUT_SERVERS[@]}" | awk -v mode="${mode:-}" 'mode != "quick" || $0 != "tree"'
     for algorithm in "${MPI_ALGORITHMS[@]}"; do
         [[ ${mode:-} == quick && $algorithm == segmented ]] || echo "mpi-$algorithm"
     done
@@ -50,11 +51,11 @@ second_starts()
     for line in "${plan[@]}"; do
         read -r kind configuration workers list <<<"$line"
         [[ $kind != bench ]] || printf '%s %s %s\n' "$configuration" "$workers" "$list"
-    done | awk -v focus="$quick_size" '
+    done | awk -v focus="$quick_size" -v plain=" ${WITHOUT_SERVERS[*]} " '
         # The role of a configuration in the answer. W and W/2 servers have one role for all W.
         function role(name, workers, part) {
             split(name, part, "-")
-            if (name == "ring" || name == "rhd" || name ~ /^mpi-[a-z]+$/ || name ~ /^ps-(dedicated|colocated|switch)-1$/)
+            if (index(plain, " " name " ") || name ~ /^mpi-[a-z]+$/ || name ~ /^ps-(dedicated|colocated|switch)-1$/)
                 return name
             if (name ~ /^ps-(dedicated|colocated)-[0-9]+$/ && part[3] == workers)
                 return part[2] "-W"

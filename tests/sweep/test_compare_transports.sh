@@ -41,6 +41,7 @@ for time in 30 10 20; do
     row ring zmq '' 4 $((time * 5))
 done
 row rhd tcp '' 4 15 # "tcp / mpi" takes the fastest of each
+row tree tcp '' 4 14
 row mpi '' default 4 60
 row mpi '' ring 4 30
 says 0 'ring+zmq ring+tcp rhd+tcp mpi-default mpi-ring'
@@ -51,6 +52,8 @@ expect_line '^ +4 +100\.0 +20\.0 +15\.0 +60\.0 +30\.0 +0\.50 +0\.33$'
 sed -i '1s/tcp_rtt_us/socket_round_trip_us/' "$folder/limits.csv"
 says 0 'ring+zmq ring+tcp rhd+tcp mpi-default mpi-ring'
 expect_line '^4 bytes .* there and back: 17\.0 us; .* 2000\.0 MB/s each$'
+says 0 'ring+tcp rhd+tcp tree+tcp mpi-ring'
+expect_line '^ +4 +20\.0 +15\.0 +14\.0 +30\.0 +0\.47 +0\.33$'
 # A column without rows is a failure.
 says 1 'ring+tcp mpi-segmented'
 expect_line '^ +4 +20\.0 +- *$'
