@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # vcluster.sh: a cluster on one Linux machine, with a limit on every host's link.
 #
-#   vcluster.sh up --hosts N[xS] --rate RATE [--shape SHAPE] [--owner PID]
+#   vcluster.sh up --hosts N[xS] --rate RATE [--shape SHAPE] [--latency MS [--loss PERCENT]] [--owner PID]
 #                                                          create, repair or change the cluster
 #   vcluster.sh run -n N [--ranks-per-host K] [--map-by slot|node] [--in-switch K] [--launch-timeout S]
 #                   [--mca KEY VALUE]... [-x VAR[=VALUE]]... -- COMMAND...      mpirun over the hosts
@@ -14,6 +14,9 @@
 #   SHAPE          flat (the default), or parts with + between, as in racks:4x100mbit+host2:50mbit. racks:KxRATE puts
 #                  each K neighbouring hosts at a switch, with a link of RATE each way to the others. hostH:RATE sets
 #                  the rate of a host
+#   --latency MS   round trip between two hosts in milliseconds, such as 0.2 or 50; between a host and the switch half of
+#                  it. The program psring_switch then replaces the bridge. The default adds none
+#   --loss PERCENT drops this share of the frames at random, the same ones in each run with the same frames
 #   --owner PID    removes the cluster when that process has ended, in any way
 #   --hosts 4x2    makes four hosts with two slots each
 #
@@ -77,7 +80,7 @@ host_address()
 
 load_config()
 {
-    hosts=0 slots=1 rate='' rate_bits=0 shape=flat subnet='' id=''
+    hosts=0 slots=1 rate='' rate_bits=0 shape=flat latency='' loss='' subnet='' id=''
     local key value
     [[ -r $STATE/$name/config ]] || return 1
     while IFS='=' read -r key value; do
@@ -87,6 +90,8 @@ load_config()
         rate) rate=$value ;;
         rate_bits) rate_bits=$value ;;
         shape) shape=$value ;;
+        latency) latency=$value ;;
+        loss) loss=$value ;;
         subnet) subnet=$value ;;
         id) id=$value ;;
         esac
@@ -121,8 +126,8 @@ save_config()
             echo "$(host_address $host) host$host"
         done
     } >"$directory/hosts"
-    printf 'hosts=%s\nslots=%s\nrate=%s\nrate_bits=%s\nshape=%s\nsubnet=%s\nid=%s\n' \
-        "$hosts" "$slots" "$rate" "$rate_bits" "$shape" "$subnet" "$id" >"$directory/config.new"
+    printf '%s\n' "hosts=$hosts" "slots=$slots" "rate=$rate" "rate_bits=$rate_bits" "shape=$shape" "latency=$latency" \
+        "loss=$loss" "subnet=$subnet" "id=$id" >"$directory/config.new"
     mv "$directory/config.new" "$directory/config"
 }
 
@@ -186,15 +191,17 @@ watch_owner()
 
 up()
 {
-    local new_hosts='' new_rate='' new_shape=flat owner=''
+    local new_hosts='' new_rate='' new_shape=flat new_latency='' new_loss='' owner=''
     while (($# > 0)); do
         case $1 in
-        --hosts | --rate | --shape | --name | --owner)
+        --hosts | --rate | --shape | --latency | --loss | --name | --owner)
             (($# >= 2)) || bad_usage "$1 needs a value"
             case $1 in
             --hosts) new_hosts=$2 ;;
             --rate) new_rate=$2 ;;
             --shape) new_shape=$2 ;;
+            --latency) new_latency=$2 ;;
+            --loss) new_loss=$2 ;;
             --name) set_name "$2" ;;
             --owner) owner=$2 ;;
             esac
@@ -213,12 +220,16 @@ up()
     read_shape "$new_shape" || bad_usage "up: --shape $shape_error"
     ((${#host_rates[@]} == 0)) || (($(printf '%d\n' "${!host_rates[@]}" | tail -n 1) < new_hosts)) ||
         bad_usage "up: --shape '$new_shape': the hosts are host0 to host$((new_hosts - 1))"
+    read_distance "$new_latency" "$new_loss" || bad_usage "up: $distance_error"
+    [[ ! $latency ]] || ((rack_hosts == 0)) || bad_usage "up: --latency '$new_latency' with racks in --shape '$new_shape': expected one of the two; distances are equal between all hosts"
+    new_latency=$latency new_loss=$loss
     [[ -z $owner ]] || kill -0 "$owner" 2>/dev/null || bad_usage "up: --owner '$owner': there is no such process"
+    [[ ! $latency ]] || require_switch
     require_namespaces
 
     lock
     load_config || choose_subnet
-    hosts=$new_hosts slots=$new_slots rate=$new_rate rate_bits=$bits shape=$new_shape
+    hosts=$new_hosts slots=$new_slots rate=$new_rate rate_bits=$bits shape=$new_shape latency=$new_latency loss=$new_loss
     read_shape "$shape" # load_config had the earlier one
     id=${id:-$(cat /proc/sys/kernel/random/uuid)}
     save_config
@@ -226,6 +237,7 @@ up()
     [[ -z $owner ]] || watch_owner "$owner" "$id"
     ensure_switch
     remove_other_racks
+    ensure_distance
     local host rack ns
     for ((rack = 0; rack < $(racks); rack++)); do
         ensure_rack $rack
@@ -238,7 +250,7 @@ up()
         [[ $host == switch ]] || ((host < hosts)) || remove_host "$host"
     done
     unlock
-    echo "vcluster.sh: '$name' is up: $(hosts_in_words) on $subnet.0/24, $rate each way$(shape_in_words)" >&2
+    echo "vcluster.sh: '$name' is up: $(hosts_in_words) on $subnet.0/24, $rate each way$(shape_in_words)$(distance_in_words)" >&2
 }
 
 # --- removing ---------------------------------------------------------------------------------------
@@ -247,14 +259,16 @@ remove_cluster()
 {
     local namespaces ns switch
     switch=$(namespace_of switch)
+    stop_switch
     namespaces=$(list_namespaces "$name")
     # shellcheck disable=SC2086  # one word a namespace
     end_processes $namespaces
     for ns in $namespaces; do
         [[ $ns == "$switch" ]] || remove_host "${ns##*-}"
     done
-    rack_hosts=0
+    rack_hosts=0 latency=''
     remove_other_racks 2>/dev/null || true
+    remove_other_ways 2>/dev/null || true
     ip -n "$switch" link delete br0 2>/dev/null || true
     ip netns delete "$switch" 2>/dev/null || rm -f "/run/netns/$switch"
     rm -rf "${STATE:?}/$name"
@@ -320,7 +334,7 @@ show_cluster()
         echo "$name: its settings are lost; vcluster.sh down --name $name removes it"
         return 1
     fi
-    echo "$name: $(hosts_in_words) on $subnet.0/24, $rate each way$(shape_in_words)"
+    echo "$name: $(hosts_in_words) on $subnet.0/24, $rate each way$(shape_in_words)$(distance_in_words)"
     for ((host = 0; host < hosts; host++)); do
         state=broken processes=0
         if host_is_whole $host; then
@@ -331,7 +345,8 @@ show_cluster()
         fi
         printf '  host%-4d %-14s %-7s %3d processes\n' $host "$(host_address $host)" $state "$processes"
     done
-    ((amiss == 0)) || echo "  repair it with: vcluster.sh up --name $name --hosts $hosts$( ((slots == 1)) || echo "x$slots") --rate $rate$([[ $shape == flat ]] || echo " --shape $shape")"
+    print_switch_log
+    ((amiss == 0)) || echo "  repair it with: vcluster.sh up --name $name --hosts $hosts$( ((slots == 1)) || echo "x$slots") --rate $rate$([[ $shape == flat ]] || echo " --shape $shape")$(distance_options)"
     return $amiss
 }
 
@@ -358,6 +373,8 @@ unlock()
 
 # shellcheck source-path=SCRIPTDIR source=cluster/shape.sh
 . "$(dirname "$0")/cluster/shape.sh"
+# shellcheck source-path=SCRIPTDIR source=cluster/distance.sh
+. "$(dirname "$0")/cluster/distance.sh"
 # shellcheck source-path=SCRIPTDIR source=cluster/hosts.sh
 . "$(dirname "$0")/cluster/hosts.sh"
 # shellcheck source-path=SCRIPTDIR source=cluster/run.sh
@@ -375,6 +392,7 @@ case $command in
 up | down | run | status) $command "$@" ;;
 rate) print_rate "$@" ;;
 shape) print_shape "$@" ;;
+distance) print_distance "$@" ;;
 exec) exec_on_host "$@" ;;
 -h | --help | help) usage ;;
 '') bad_usage "expected up, run, exec, status or down" ;;

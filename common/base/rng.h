@@ -33,6 +33,7 @@ enum rng_purpose {
     RNG_RESAMPLE = 5, /* bootstrap; the counter carries resample and element */
     RNG_AUGMENT = 6,  /* index = epoch; the counter carries the image's number */
     RNG_SKEW = 7,     /* index = rank; the counter carries the operation */
+    RNG_LOSS = 8,     /* index = port; the counter carries its frame */
 };
 
 /* splitmix64's finaliser: a bijection of 64-bit words that mixes all bits. */

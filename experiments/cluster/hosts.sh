@@ -55,6 +55,7 @@ host_is_whole()
 {
     local ns
     ns=$(namespace_of "$1")
+    [[ ! $latency ]] || { switch_is_whole && tap_is_joined "tap$1" "far$1"; } || return
     ip -n "$ns" -o -4 address show dev eth0 2>/dev/null | grep -qF " $(host_address "$1")/24 " &&
         ip -n "$(namespace_of switch)" -o link show "port$1" 2>/dev/null | grep -qw "master $(bridge_of "$1")" &&
         host_answers "$1"

@@ -56,16 +56,21 @@ print_shape()
     echo "$least$(shape_in_words)"
 }
 
-# "vcluster:200mbit", with "/SHAPE" if it is not flat: the network's name in results.
+# "vcluster:200mbit", with "+50ms" and "+loss1" for a latency and a loss, and "/SHAPE" if it is not flat: the network's
+# name in results.
 network_label()
 {
-    echo "vcluster:$rate$([[ $shape == flat ]] || echo "/$shape")"
+    echo "vcluster:$rate${latency:+"+${latency}ms"}${loss:+"+loss$loss"}$([[ $shape == flat ]] || echo "/$shape")"
 }
 
 # Prints the bridge of a host's cable, in the switch's namespace.
 bridge_of()
 {
-    ((rack_hosts)) && echo "rack$(($1 / rack_hosts))" || echo br0
+    if ((rack_hosts)); then
+        echo "rack$(($1 / rack_hosts))"
+    else
+        [[ $latency ]] && echo "far$1" || echo br0
+    fi
 }
 
 racks()
