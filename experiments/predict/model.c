@@ -64,7 +64,8 @@ bool predict_networks_alike(const char *network, const char *other)
     static const char kind[] = "vcluster:";
     const size_t length = sizeof kind - 1;
     return strncmp(network, kind, length) == 0 && strncmp(other, kind, length) == 0 &&
-           !strchr(network, '/') && !strchr(other, '/');
+           !strchr(network, '/') && !strchr(other, '/') &&
+           strcmp(strchrnul(network, '+'), strchrnul(other, '+')) == 0;
 }
 
 /* Whether the cluster has racks or hosts with different rates (vcluster.sh --shape). The formulas

@@ -139,7 +139,8 @@ bool predict_is_transport(const struct predict_model *model);
 /* Whether no earlier model is of the same network. */
 bool predict_is_first(const struct predict_models *models, size_t index);
 
-/* Whether both are virtual clusters without a shape: they may differ only in their link rate. */
+/* Whether both are virtual clusters without a shape, and of one latency and loss ("+50ms+loss1"):
+ * they may differ only in their link rate. */
 bool predict_networks_alike(const char *network, const char *other);
 
 /*

@@ -1,6 +1,6 @@
 # measured.awk: prints one line for each comparable row of a bench.csv.
 # Columns: BACKEND PLACEMENT WORKERS SERVERS BYTES LINK-RATE MEDIAN-US BURST-BYTES.
-# Skips rows that processors limited (-v CPU_LIMITED=SHARE), and clusters with unequal links. If the rate of a virtual
+# Skips rows that processors limited (-v CPU_LIMITED=SHARE), and clusters with unequal or long links. If the rate of a virtual
 # cluster was not measured, -v PAYLOAD_SHARE of it is payload. The burst of its links is -v BUCKET_BYTES=NUMBER. Several
 # rows of one case (repetitions, transports) become their median.
 function median(list, n, i, k, value, values) {
@@ -28,8 +28,8 @@ FNR == 1 {
         next
     if ($column["network"] ~ /^(loopback|time-slicing|simulated)/ || rate + 0 <= 0 || $column["wrong"] + 0 > 0)
         next
-    # Skip racks and hosts with different rates: the simulation here has equal links.
-    if ($column["network"] ~ /^vcluster:[^\/]*\//)
+    # Skip racks and hosts with different rates, and latencies: the simulation here has equal, short links.
+    if ($column["network"] ~ /^vcluster:[^\/+]*[\/+]/)
         next
     if (("link_source" in column) && $column["link_source"] == "nominal" && $column["network"] ~ /^vcluster/)
         rate *= PAYLOAD_SHARE

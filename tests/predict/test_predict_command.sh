@@ -106,9 +106,10 @@ sed 's/,net,/,vcluster:200mbit,/' bench.csv >vcluster.csv
     echo ring,tcp,vcluster:100mbit,paced:100,4,0,none,bsp,keras-cnn,820.5,0,12500000
     echo ring,tcp,vcluster:100mbit,paced:100,4,0,none,bsp,keras-cnn,820.5,0,
     echo ring,tcp,vcluster:100mbit/racks,paced:100,4,0,none,bsp,keras-cnn,820.5,0,12500000
+    echo ring,tcp,vcluster:100mbit+50ms,paced:100,4,0,none,bsp,keras-cnn,820.5,0,12500000
 } >half.csv
 "$psring" predict --fit vcluster.csv --train half.csv >said
-grep -q '^steps: 1 rows, error 0.[01].* 2 not used' said || fail "a step at half the rate: $(sed -n '/^Steps/,$p' said)"
+grep -q '^steps: 1 rows, error 0.[01].* 3 not used' said || fail "a step at half the rate: $(sed -n '/^Steps/,$p' said)"
 grep -q '^ring .*(outside: .*0.5 times the rate fitted' said || fail "half the rate is not outside: $(grep '^ring ' said)"
 "$psring" predict --cost-model model.json --workers 4 --model keras-cnn --compute-ms 100 --batch 64 --bucket-mb 0 >said
 awk '/^ring / && / 460\./ && /361\.|360\./ { found = 1 } END { exit !found }' <(sed -n '/^Training/,$p' said) || fail "training: $(sed -n '/^Training/,$p' said)"

@@ -90,11 +90,12 @@ ends 2 "a model is incomplete; expected a model.json of this version" --quick --
 (($(grep -vc '^ *$' "$folder/log") == 1)) || fail "more than one message for a bad model.json:"
 
 # Rows of an idle virtual cluster of 200 Mbit/s, and rows that must be left out: loopback without information about
-# links, unequal links, and processors as the limit. The folder is that of a run, whose own files stay.
+# links, unequal or long links, and processors as the limit. The folder is that of a run, whose own files stay.
 mkdir -p "$out"
 echo "of the run" | tee "$out/summary.txt" >"$out/log.txt"
 awk -F, 'BEGIN { OFS = "," } NR == 1 { print $0, "cpu_busy"; next }
-    { print $0, 0.8; print $0, 0.9; $4 = "loopback"; print $0, ""; $4 = "vcluster:200mbit/racks:2x100mbit"; print $0, "" }' \
+    { print $0, 0.8; print $0, 0.9; $4 = "loopback"; print $0, ""; $4 = "vcluster:200mbit/racks:2x100mbit"; print $0, ""
+      $4 = "vcluster:200mbit+50ms"; print $0, "" }' \
     "$here/measured.csv" >"$folder/measured.csv"
 awk -F, 'NR > 1 && $NF == 0.9 { $11 *= 2 } 1' OFS=, "$folder/measured.csv" >"$folder/busy.csv" && mv "$folder/busy.csv" "$folder/measured.csv"
 ends 0 "10 of 10 rows within 5%." --quick --workers 8 --against "$folder/measured.csv"
