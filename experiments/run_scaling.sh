@@ -16,6 +16,7 @@
 #   --rate RATE         rate of each host's link (default: 200mbit); with real machines, the nominal rate
 #   --shape SHAPE       shape of the virtual cluster: racks with a limited link between them, hosts with other rates;
 #                       see vcluster.sh --help (default: flat)
+#   --latency MS        round trip between two hosts of the virtual cluster in milliseconds (default: none added)
 #   --sizes LIST        bytes of the all-reduces, e.g. 65536,1048576
 #   --no-train          no real training: needs no data, measures no accuracy
 #   --steps N           end the real training after N steps
@@ -60,7 +61,7 @@ heed_interrupts "$@"
 
 parse_arguments()
 {
-    mode=default out='' host_list='' switch_host='' rate='' shape=flat limit='' sizes='' train=yes steps='' data='' psring=''
+    mode=default out='' host_list='' switch_host='' rate='' shape=flat latency='' limit='' sizes='' train=yes steps='' data='' psring=''
     command_line="$0 $*"
     while (($# > 0)); do
         case $1 in
@@ -76,7 +77,7 @@ parse_arguments()
             usage
             exit 0
             ;;
-        --out | --hosts | --switch-host | --rate | --shape | --limit | --sizes | --steps | --data | --psring)
+        --out | --hosts | --switch-host | --rate | --shape | --latency | --limit | --sizes | --steps | --data | --psring)
             (($# >= 2)) || { say "$1 needs a value; see run_scaling.sh --help" && exit 2; }
             case $1 in
             --out) out=$2 ;;
@@ -84,6 +85,7 @@ parse_arguments()
             --switch-host) switch_host=$2 ;;
             --rate) rate=$2 ;;
             --shape) shape=$2 ;;
+            --latency) latency=$2 ;;
             --limit) limit=$2 ;;
             --sizes) sizes=$2 ;;
             --steps) steps=$2 ;;
@@ -100,6 +102,7 @@ parse_arguments()
     done
     link_bits=$("$here/vcluster.sh" rate "${rate:-200mbit}" 2>&1) || { say "--rate: ${link_bits#vcluster.sh: }" && exit 2; }
     shared_bits=$("$here/vcluster.sh" shape "${rate:-200mbit}" "$shape" | cut -d , -f 1) || exit 2
+    [[ ! $latency ]] || latency=$("$here/vcluster.sh" distance "$latency" "$shape") || exit 2
     [[ -z $limit || $limit =~ ^[1-9][0-9]{0,6}$ ]] || { say "--limit '$limit': expected seconds" && exit 2; }
     [[ -z $steps || $steps =~ ^[1-9][0-9]*$ ]] || { say "--steps '$steps': expected a number" && exit 2; }
     [[ -z $sizes || $sizes =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] ||
@@ -145,6 +148,7 @@ choose_sweep()
         [[ $host_list =~ ^[A-Za-z0-9._-]+(,[A-Za-z0-9._-]+)*$ ]] ||
             { say "--hosts '$host_list': expected names of machines with commas between" && exit 2; }
         [[ $shape == flat ]] || { say "--shape '$shape' is for the virtual cluster; machines have theirs" && exit 2; }
+        [[ ! $latency ]] || { say "--latency '$latency' is for the virtual cluster; machines have theirs" && exit 2; }
         real_hosts=$host_list
         IFS=, read -ra machines <<<"$real_hosts"
         [[ -z $(printf '%s\n' "${machines[@]}" | sort | uniq -d) ]] ||
@@ -177,7 +181,7 @@ build()
         return
     fi
     say "building; the first time takes minutes, and $out/log.txt shows how far it is"
-    if ! (cd "$root" && cmake --preset release && cmake --build --preset release --target psring) >>"$out/log.txt" 2>&1; then
+    if ! (cd "$root" && cmake --preset release && cmake --build --preset release --target psring ${latency:+psring_switch}) >>"$out/log.txt" 2>&1; then
         tail -n 20 "$out/log.txt" >&2
         die "the build failed; all its messages are in $out/log.txt"
     fi

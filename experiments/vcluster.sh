@@ -14,16 +14,19 @@
 #   SHAPE          flat (the default), or parts with + between, as in racks:4x100mbit+host2:50mbit. racks:KxRATE puts
 #                  each K neighbouring hosts at a switch, with a link of RATE each way to the others. hostH:RATE sets
 #                  the rate of a host
-#   --latency MS   round trip between two hosts in milliseconds, such as 0.2 or 50; between a host and the switch half of
-#                  it. The program psring_switch then replaces the bridge. The default adds none
-#   --loss PERCENT drops this share of the frames at random, the same ones in each run with the same frames
+#   --latency MS   round trip between two hosts in milliseconds, such as 0.2 or 50; half of it between a host and the
+#                  switch. The program psring_switch (a target of CMake) then replaces the bridge, and needs /dev/net/tun.
+#                  The default adds none
+#   --loss PERCENT drops this share of the packets at random, from a fixed seed. The switch then forwards single packets,
+#                  which costs several times the CPU time
 #   --owner PID    removes the cluster when that process has ended, in any way
 #   --hosts 4x2    makes four hosts with two slots each
 #
 # The command run puts rank r on host r. With more ranks than hosts it fills each host with K neighbouring ranks
-# (default: its slots). With --map-by node neighbours are on different hosts: with 4x2, ranks 0 and 4 on host0. With
-# --in-switch K the last K ranks are in the switch, where no link limits them (psring --placement switch). The
-# command ends ranks that have not begun after S seconds (default: 60), because a host is cut off, for example.
+# (default: its slots). They share its link. Between each other they use its loopback, which has no limit and no latency.
+# With --map-by node neighbours are on different hosts: with 4x2, ranks 0 and 4 on host0. With --in-switch K the last K
+# ranks are in the switch, where no link limits them (psring --placement switch). The command ends ranks that have not
+# begun after S seconds (default: 60), because a host is cut off, for example.
 #
 # A host is a network namespace with one interface, eth0. The switch is one more namespace with a bridge, and a bridge
 # for each rack. A token bucket at both ends of each cable limits both directions, as a switch port does. Nothing is
@@ -221,7 +224,6 @@ up()
     ((${#host_rates[@]} == 0)) || (($(printf '%d\n' "${!host_rates[@]}" | tail -n 1) < new_hosts)) ||
         bad_usage "up: --shape '$new_shape': the hosts are host0 to host$((new_hosts - 1))"
     read_distance "$new_latency" "$new_loss" || bad_usage "up: $distance_error"
-    [[ ! $latency ]] || ((rack_hosts == 0)) || bad_usage "up: --latency '$new_latency' with racks in --shape '$new_shape': expected one of the two; distances are equal between all hosts"
     new_latency=$latency new_loss=$loss
     [[ -z $owner ]] || kill -0 "$owner" 2>/dev/null || bad_usage "up: --owner '$owner': there is no such process"
     [[ ! $latency ]] || require_switch

@@ -208,7 +208,7 @@ choose_points()
 }
 
 # limit_of KIND WORKERS SIZES: prints the time limit of a measurement in seconds. The limit allows for the start, and
-# for several times the time of its bytes if one machine sends all of them.
+# for several times the time of its bytes if one machine sends all of them, and of the ring's steps over the latency.
 limit_of()
 {
     local bits=$link_bits steps=0 step_ms=$PACED_MS
@@ -223,11 +223,12 @@ limit_of()
         echo $((120 + 4 * published_s)) && return
     fi
     awk -v workers="$2" -v list="$3" -v bits="$bits" -v steps="$steps" -v step_ms="$step_ms" \
-        -v iterations=$((warmup + (iterations > 10 ? iterations : 10))) -v model="$MODEL_BYTES" 'BEGIN {
+        -v iterations=$((warmup + (iterations > 10 ? iterations : 10))) -v model="$MODEL_BYTES" -v latency_ms="${latency:-0}" 'BEGIN {
         count = split(list, sizes, ",")
+        ways = workers * latency_ms / 1e3 # 2 W messages, each half a round trip
         for (i = 1; i <= count; i++)
-            seconds += 5 + 2 * iterations * 2 * workers * sizes[i] * 8 / bits
-        seconds += steps * (step_ms / 1e3 + 2 * workers * model * 8 / bits)
+            seconds += 5 + 2 * iterations * (2 * workers * sizes[i] * 8 / bits + ways)
+        seconds += steps * (step_ms / 1e3 + 2 * workers * model * 8 / bits + ways)
         printf "%d", 120 + 4 * seconds
     }'
 }
@@ -252,11 +253,13 @@ slot_points()
 }
 
 # published_seconds CONFIGURATION WORKERS BYTES: prints "SECONDS TIMED BEFORE". SECONDS is the time of the exchange on
-# the links (steps, then the averaging alone). TIMED and BEFORE are the numbers of timed and of warm-up operations.
+# the links and over the latency (steps, then the averaging alone). TIMED and BEFORE are the numbers of timed and of warm-up operations.
 published_seconds()
 {
-    awk -v configuration="$1" -v workers="$2" -v bytes="$3" -v bits=$((link_bits > 0 ? link_bits : 1000000000)) 'BEGIN {
+    awk -v configuration="$1" -v workers="$2" -v bytes="$3" -v bits=$((link_bits > 0 ? link_bits : 1000000000)) \
+        -v latency_ms="${latency:-0}" 'BEGIN {
         each = bytes * 8 / bits * (configuration == "ps-dedicated-1" ? workers : 2 * (workers - 1) / workers)
+        each += latency_ms / 1e3 * (configuration == "ring" ? workers - 1 : 1)
         if (8 * each <= 60)
             print int(8 * each) + 1, 3, 1
         else

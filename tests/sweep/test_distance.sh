@@ -94,7 +94,7 @@ has_process()
 }
 within has_process
 expect "another latency and a loss" up --latency 4 --loss 2
-expect "status prints the loss" prints_settings ", round trips of 4 ms, 2% of the frames lost"
+expect "status prints the loss" prints_settings ", round trips of 4 ms, 2% of the packets lost"
 expect "a process on a host survives" has_process
 kill $sleeping
 expect "hosts are 4 ms apart" not_shorter host0 host3 4000

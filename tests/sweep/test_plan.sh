@@ -41,6 +41,23 @@ said=$(has_switch=further seconds_of default 'a b c d e' 1 2 4 5 | sort | paste 
 expected=${expected/rhd 5/ps-switch-1 5 4799528;rhd 5}
 expect "second starts with a machine in the switch are '$said'" test "$said" = "$expected"
 
+# with_latency MS COMMAND...: calls a function of the plan. For a ring of four, 2 W ways of 50 ms are 0.4 s, for each of
+# 11 iterations, twice, and four times in the limit.
+with_latency()
+(
+    # shellcheck disable=SC2034,SC2030  # plan.sh reads them
+    latency=$1 link_bits=200000000 shared_bits=0 probed_bits=0 warmup=1 iterations=0
+    # shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/constants.sh
+    . "$root/experiments/sweep/constants.sh"
+    # shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/plan.sh
+    . "$root/experiments/sweep/plan.sh"
+    PACED_MS=100 "${@:2}"
+)
+expect "the limit without a latency" test "$(with_latency '' limit_of bench 4 65536)" = 141
+expect "the limit with 100 ms" test "$(with_latency 100 limit_of bench 4 65536)" = 177
+expect "a model's gradients without a latency" test "$(with_latency '' published_seconds ring 4 102228128)" = "50 3 1"
+expect "a model's gradients with 100 ms" test "$(with_latency 100 published_seconds ring 4 102228128)" = "52 3 1"
+
 # Rank 0's machine needs a folder for rows. A folder that cannot be made ends the sweep with a message.
 without_folder()
 (

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# test_run_scaling.sh: run_scaling.sh cleans up after every kind of end, and reports failures. A shell script takes the
+# test_run_scaling.sh PSRING_SWITCH: run_scaling.sh cleans up after every kind of end, and reports failures. A shell script takes the
 # place of psring: it sleeps, fails, or writes rows. Skipped without namespaces.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 needs_namespaces
+PSRING_SWITCH=$(realpath "$1")
+export PSRING_SWITCH
 
 sweep()
 {
@@ -147,6 +149,13 @@ result=ok
 grep -q '^vcluster:200mbit/racks:1x4mbit$' <(tail -n +2 "$folder/out/bench.csv" | cut -d , -f 3 | sort -u) || result="the network of the rows"
 grep -q '^The cluster has a shape, racks:1x4mbit\. ' "$folder/out/summary.txt" || result="the summary does not name the shape"
 verdict "$result" "a cluster with a shape"
+if { : <>/dev/net/tun; } 2>/dev/null; then
+    PATH=$folder/bin:$PATH sweep --latency 2.0
+    result=ok
+    grep -q '^vcluster:200mbit+2ms$' <(tail -n +2 "$folder/out/bench.csv" | cut -d , -f 3 | sort -u) || result="the network of the rows"
+    grep -q 'is up: .*, round trips of 2 ms$' "$folder/output" || result="the cluster"
+    verdict "$result" "a cluster with a latency"
+fi
 result=ok
 [[ $(sed -n 2p "$folder/out/summary.txt") == 'WRONG: '* ]] && ! grep -qE ' (ms|s)\b|faster' "$folder/out/summary.txt" || result=$(cat "$folder/out/summary.txt")
 [[ -z $(find "$folder/out" -name 'time_*.svg') ]] || result="figures"
@@ -156,7 +165,7 @@ result=ok
 "$root/experiments/run_scaling.sh" --help | tail -n 1 | grep -q 'was right\.$' || result=$("$root/experiments/run_scaling.sh" --help | tail -n 1)
 verdict "$result" "--help to its last line"
 
-for arguments in "--limit x" "--hosts a,a" "--hosts a;b" "--rate 200" "--shape racks:4" "--hosts a,b --shape host1:1mbit" "--hosts 0" "--hosts 2,,4" "--sizes 1k" "--steps x" "--out" "--fast"; do
+for arguments in "--limit x" "--hosts a,a" "--hosts a;b" "--rate 200" "--shape racks:4" "--hosts a,b --shape host1:1mbit" "--latency 10ms" "--hosts a,b --latency 10" "--latency 10 --shape racks:1x4mbit" "--hosts 0" "--hosts 2,,4" "--sizes 1k" "--steps x" "--out" "--fast"; do
     # shellcheck disable=SC2086  # an option and its value
     sweep $arguments
     status=$?

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_user.sh: vcluster.sh and run_scaling.sh for an ordinary user. A cluster in a user namespace leaves nothing
+# test_user.sh PSRING_SWITCH: vcluster.sh and run_scaling.sh for an ordinary user. A cluster in a user namespace leaves nothing
 # after any kind of end. Without namespaces the scripts name the reason and the sweep uses loopback. Root switches to
 # such a user.
 set -uo pipefail
@@ -12,6 +12,8 @@ user=()
 tree=$folder/psring
 mkdir "$tree"
 cp -R "$root/experiments" "$root/plots" "$tree"
+mkdir "$tree/build"
+cp "$1" "$tree/build/psring_switch"
 # The program records its network, then sleeps or fails.
 cat >"$folder/program" <<PROGRAM
 #!/bin/sh
@@ -130,6 +132,21 @@ exits_with()
     ((status == wanted))
 }
 expect "an exit status passes through" exits_with 7 on_cluster exec host1 -- sh -c 'exit 7'
+# A latency needs TAP devices. Some systems reserve /dev/net/tun for root.
+with_latency()
+{
+    on_cluster up --hosts 2 --rate 50mbit --latency 3 >"$folder/output" 2>&1 || { cat "$folder/output" && return 1; }
+    grep 'round trips of 3 ms' "$folder/output" && on_cluster status
+}
+without_taps()
+{
+    ! with_latency && grep "^psring switch: error: /dev/net/tun: .*; a latency needs it" "$folder/output"
+}
+if (as_user "$BASH" -c ': <>/dev/net/tun') 2>/dev/null; then
+    expect "up with a latency" with_latency
+elif [[ -e /dev/net/tun ]]; then
+    expect "the reason for no latency" without_taps
+fi
 expect "down" on_cluster down
 expect "nothing is left" exits_with 1 pgrep -f "^psring-vcluster-holder user-$$ "
 expect "status without a cluster fails" exits_with 1 on_cluster status
