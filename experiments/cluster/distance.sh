@@ -136,8 +136,8 @@ remove_other_ways()
     done
 }
 
-# Prints what psring_switch has reported.
+# Prints the last report of psring_switch.
 print_switch_log()
 {
-    [[ ! -s $STATE/$name/switch.log ]] || sed 's/^/  /' "$STATE/$name/switch.log"
+    [[ ! -s $STATE/$name/switch.log ]] || echo "  $(tail -n 1 "$STATE/$name/switch.log")"
 }

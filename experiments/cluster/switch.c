@@ -299,8 +299,8 @@ static void report_overflow(struct network_switch *sw)
 {
     sw->overflowed++;
     if ((sw->overflowed & (sw->overflowed - 1)) == 0) /* 1, 2, 4, 8, ... */
-        log_warn("%llu frames found more than %d MB on their way and were dropped: expected a "
-                 "lower rate or latency",
+        log_warn("dropped %llu of the frames: found %d MB on their way, expected less; lower the "
+                 "rate or the latency",
                  (unsigned long long)sw->overflowed, STORE_BYTES >> 20);
 }
 
