@@ -151,9 +151,10 @@ found=$(on_switch bash -c 'here=$1 real_hosts=host1,host0,host2 switch_host=swit
     network=net link_bits=0
     . "$here/sweep/launch.sh"
     wait_for_child() { "$@"; }
-    launch 3 sh -c "echo \$OMPI_COMM_WORLD_RANK\$(hostname)"' bash "$root/experiments" 2>&1 | sort | xargs)
+    launch 3 sh -c "echo \$OMPI_COMM_WORLD_RANK\$(hostname)"' bash "$root/experiments" 2>"$folder/warnings" | sort | xargs)
 result=ok
-[[ $found == "0host1 1host0 2switch" ]] || result="found $found"
+# On a busy machine mpirun warns that its child runs before mpirun has set the child's process group.
+[[ $found == "0host1 1host0 2switch" ]] || result="found $found, $(cat "$folder/warnings")"
 verdict "$result" "the last rank is in the switch, where mpirun runs"
 
 # --- errors before any measurement -------------------------------------------------------------------------
