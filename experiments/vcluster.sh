@@ -14,11 +14,11 @@
 #   SHAPE          flat (the default), or parts with + between, as in racks:4x100mbit+host2:50mbit. racks:KxRATE puts
 #                  each K neighbouring hosts at a switch, with a link of RATE each way to the others. hostH:RATE sets
 #                  the rate of a host
-#   --latency MS   round trip between two hosts in milliseconds, such as 0.2 or 50; half of it between a host and the
+#   --latency MS   round trip between two hosts in milliseconds, such as 0.2ms or 50; half of it between a host and the
 #                  switch. The program psring_switch (a target of CMake) then replaces the bridge, and needs /dev/net/tun.
 #                  The default adds none
-#   --loss PERCENT drops this share of the packets at random, from a fixed seed. The switch then forwards single packets,
-#                  which costs several times the CPU time
+#   --loss PERCENT drops this share of the packets at random, such as 0.1%, from a fixed seed. The switch then forwards
+#                  single packets, which costs several times the CPU time
 #   --owner PID    removes the cluster when that process has ended, in any way
 #   --hosts 4x2    makes four hosts with two slots each
 #

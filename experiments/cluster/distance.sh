@@ -11,15 +11,15 @@
 # Of this tree's build, or another one.
 switch_program=${PSRING_SWITCH:-$(dirname "$0")/../build/psring_switch}
 
-# read_distance MS PERCENT: sets latency and loss, in the form of labels, after read_shape. Fails with the reason in
-# distance_error. Without a latency (MS '') both are ''.
+# read_distance MS PERCENT: sets latency and loss, in the form of labels, after read_shape. The units may follow: 25ms,
+# 0.1%. Fails with the reason in distance_error. Without a latency (MS '') both are ''.
 read_distance()
 {
     distance_error=''
-    latency=$(awk -v x="$1" 'BEGIN { if (x ~ /^[0-9]+(\.[0-9]+)?$/ && x >= 0.01 && x <= 1000) print x + 0 }')
-    loss=$(awk -v x="$2" 'BEGIN { if (x ~ /^[0-9]+(\.[0-9]+)?$/ && x <= 10) print x + 0 }')
-    [[ ! $1 || $latency ]] || distance_error="--latency '$1': expected the round trip in milliseconds, from 0.01 to 1000"
-    [[ ! $2 || $loss ]] || distance_error="--loss '$2': expected a percentage of packets, from 0 to 10"
+    latency=$(awk -v x="${1%ms}" 'BEGIN { if (x ~ /^[0-9]+(\.[0-9]+)?$/ && x >= 0.01 && x <= 1000) print x + 0 }')
+    loss=$(awk -v x="${2%\%}" 'BEGIN { if (x ~ /^[0-9]+(\.[0-9]+)?$/ && x <= 10) print x + 0 }')
+    [[ ! $1 || $latency ]] || distance_error="--latency '$1': expected the round trip in milliseconds, from 0.01 to 1000, such as 25ms"
+    [[ ! $2 || $loss ]] || distance_error="--loss '$2': expected a percentage of packets, from 0 to 10, such as 0.1%"
     [[ ! $2 || $1 ]] || distance_error="--loss '$2' needs --latency MS, the round trip in milliseconds"
     [[ ! $1 ]] || ((rack_hosts == 0)) || distance_error="--latency '$1' with racks in --shape: expected one of the two, because all hosts are equally far"
     [[ $loss != 0 ]] || loss=''

@@ -27,7 +27,7 @@ refuses() # WORDS OPTION...
     ((status == 2)) && grep -qe "$words" "$folder/words" && [[ ! -e $state ]]
 }
 
-expect "a latency has no unit" refuses "from 0.01 to 1000" --latency 10ms
+expect "a latency is in milliseconds" refuses "from 0.01 to 1000" --latency 10s
 expect "a latency is above 0" refuses "from 0.01 to 1000" --latency 0
 expect "a loss is a percentage" refuses "from 0 to 10" --latency 1 --loss 11
 expect "a loss needs a latency" refuses "needs --latency" --loss 1
@@ -64,7 +64,7 @@ bench_is_not_shorter() # US
     (($(<"$folder/round_trip") >= $1))
 }
 
-expect "up with a latency" up --latency 10
+expect "up with a latency" up --latency 10ms
 expect "status of a complete cluster" "$vcluster" status --name $cluster
 prints_settings() # WORDS
 {
@@ -93,7 +93,7 @@ has_process()
     [[ $(ip netns pids psring-$cluster-0) ]]
 }
 within has_process
-expect "another latency and a loss" up --latency 4 --loss 2
+expect "another latency and a loss" up --latency 4 --loss 2%
 expect "status prints the loss" prints_settings ", round trips of 4 ms, 2% of the packets lost"
 expect "a process on a host survives" has_process
 kill $sleeping

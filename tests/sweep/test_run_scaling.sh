@@ -165,7 +165,7 @@ result=ok
 "$root/experiments/run_scaling.sh" --help | tail -n 1 | grep -q 'was right\.$' || result=$("$root/experiments/run_scaling.sh" --help | tail -n 1)
 verdict "$result" "--help to its last line"
 
-for arguments in "--limit x" "--hosts a,a" "--hosts a;b" "--rate 200" "--shape racks:4" "--hosts a,b --shape host1:1mbit" "--latency 10ms" "--hosts a,b --latency 10" "--latency 10 --shape racks:1x4mbit" "--hosts 0" "--hosts 2,,4" "--sizes 1k" "--steps x" "--out" "--fast"; do
+for arguments in "--limit x" "--hosts a,a" "--hosts a;b" "--rate 200" "--shape racks:4" "--hosts a,b --shape host1:1mbit" "--latency 10s" "--hosts a,b --latency 10" "--latency 10 --shape racks:1x4mbit" "--hosts 0" "--hosts 2,,4" "--sizes 1k" "--steps x" "--out" "--fast"; do
     # shellcheck disable=SC2086  # an option and its value
     sweep $arguments
     status=$?
