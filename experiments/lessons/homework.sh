@@ -129,7 +129,7 @@ measure()
 
 parse_arguments "$@"
 # For launch.sh:
-real_hosts='' shape=flat placing=() limit_s=60 cluster='' child='' link_bits=0 max_workers=0 network=loopback
+real_hosts='' shape=flat latency='' placing=() limit_s=60 cluster='' child='' link_bits=0 max_workers=0 network=loopback
 cores=$(nproc) out=''
 trap clean_up EXIT
 trap 'exit 130' INT

@@ -165,7 +165,7 @@ need_data()
 
 parse_arguments "$@"
 # Variables that launch.sh reads.
-real_hosts='' shape=flat placing=() limit_s=100 cluster='' child='' link_bits=0 max_workers=0 network=loopback
+real_hosts='' shape=flat latency='' placing=() limit_s=100 cluster='' child='' link_bits=0 max_workers=0 network=loopback
 cores=$(nproc) temporary='' untrue=0 disturbed=0
 trap clean_up EXIT
 trap 'exit 130' INT

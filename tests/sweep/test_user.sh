@@ -90,6 +90,14 @@ expect "vcluster.sh names the reason" refused_in_words "^vcluster.sh: " \
     "$tree/experiments/vcluster.sh" up --name user-$$ --hosts 2 --rate 50mbit
 expect "sweep_model.sh names the reason" refused_in_words "^sweep_model.sh: needs the virtual cluster: " \
     "$tree/experiments/sweep_model.sh" --psring "$folder/program" --out "$folder/model"
+lesson()
+{
+    (as_user "$tree/experiments/lessons/lesson.sh" 2 --psring "$folder/program" --out "$folder/lesson") >"$folder/output" 2>&1
+    cat "$folder/output"
+    grep 'no virtual cluster: .*Operation not permitted.*; run it as root' "$folder/output" &&
+        grep -x 'network=loopback' "$folder/output"
+}
+expect "a lesson names the reason, and runs on loopback" lesson
 rm "$folder/fails" "$folder/networks"
 first=''
 
