@@ -3,6 +3,8 @@
 
 # shellcheck source-path=SCRIPTDIR source=../cluster/namespaces.sh
 . "$here/cluster/namespaces.sh"
+# shellcheck source-path=SCRIPTDIR source=../cluster/shape.sh
+. "$here/cluster/shape.sh"
 
 raise_network()
 {
@@ -13,13 +15,13 @@ raise_network()
         has_switch=${switch_host:-}
     elif ! namespaces_refused; then
         cluster=scaling-$$
-        network=vcluster:$rate${latency:+"+${latency}ms"}$([[ $shape == flat ]] || echo "/$shape")
+        network=$(network_label)
         [[ $shape != flat ]] || has_switch=yes
         # As many hosts for dedicated servers as for workers. --owner removes the cluster even after a SIGKILL.
         "$here/vcluster.sh" up --name "$cluster" --hosts $((2 * max_workers)) --rate "$rate" --shape "$shape" \
             ${latency:+--latency "$latency"} --owner $$
     elif [[ $shape != flat || $latency ]]; then
-        die "${latency:+--latency $latency}$([[ $latency ]] || echo "--shape $shape") needs the virtual cluster: $refusal; $remedy"
+        die "--shape and --latency need the virtual cluster: $refusal; $remedy"
     else
         network=loopback
         link_bits=0
