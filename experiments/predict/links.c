@@ -35,8 +35,7 @@ int main(int argc, char **argv)
     enum status status = predict_models_read(&models, argv[1]);
     if (status == STATUS_OK && print_links(&models) == 0) {
         log_error("%s: no psring transport with a link rate; fit rows of ring, rhd, tree or ps "
-                  "that a link "
-                  "has limited",
+                  "that a link has limited",
                   argv[1]);
         status = STATUS_INPUT;
     }

@@ -34,7 +34,9 @@ static void compare(struct advice_search *search, const struct predict_choice *c
         keep(&best->compressed, choice, choice->epoch_s < best->compressed.epoch_s);
         return;
     }
-    struct predict_choice *plain = &search->plain[predict_topology(choice->way.backend)];
+    int topology = predict_topology(choice->way.backend);
+    CHECK(topology < PREDICT_TOPOLOGIES);
+    struct predict_choice *plain = &search->plain[topology];
     keep(plain, choice, choice->epoch_s < plain->epoch_s);
     keep(&best->fastest, choice, choice->epoch_s < best->fastest.epoch_s);
     keep(&best->cheapest, choice, choice->epoch_machine_s < best->cheapest.epoch_machine_s);
