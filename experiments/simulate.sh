@@ -22,7 +22,8 @@
 #   --slow F            rate of a slow link / rate of the others (default 0.5)
 #   --against FILE      a bench.csv: simulate the same shapes and compare. Uses the rate of each row (of a nominal rate,
 #                       the share that TCP carries), headers, and the token buckets of a virtual cluster. Leaves out rows
-#                       that no link limited (loopback, busy CPUs), of unequal or long links (vcluster.sh --shape, --latency), and below 1 MB
+#                       that no link limited (loopback, busy CPUs), of unequal or long links (vcluster.sh --shape,
+#                       --latency), and below 1 MB
 #   --build DIR         build folder of psring-simulate (default: build-simulate)
 #
 # DIR gets simulate.csv with bench.csv's columns (network simulated:..., with --cost-model

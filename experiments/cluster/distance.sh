@@ -8,7 +8,7 @@
 # A bridge in brackets joins two devices, all in the switch's namespace. A restart of psring_switch replaces only the
 # taps, so that processes on the hosts survive a new latency.
 
-# Of this tree's build, or another one.
+# The program of this tree's build, or another one.
 switch_program=${PSRING_SWITCH:-$(dirname "$0")/../build/psring_switch}
 
 # read_distance MS PERCENT: sets latency and loss, in the form of labels, after read_shape. The units may follow: 25ms,

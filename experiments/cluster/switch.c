@@ -14,14 +14,14 @@
  *
  * A frame is copied once into this process and once out of it. In between it lies in the store, a
  * ring of STORE_BYTES that holds frames of all ports in the order of their arrival. Each of the two
- * distances has a list of its frames. All frames of a list are held for the same time, so a list is
- * sorted by itself. One timer is set to the earlier head. TCP's trains of packets pass whole (at
- * most 64 KB), as through a network card that cuts them. With losses, the kernel cuts them first:
- * each packet is lost or not.
+ * distances has a list of its frames. All frames of a list are held for the same time, so the list
+ * is sorted. One timer is set to the earlier head. TCP's trains of packets pass whole (at most
+ * 64 KB), as through a network card that cuts them. With losses, the kernel cuts them first: each
+ * packet is lost or not.
  *
- * A full store drops what arrives, and switch.log reports it. 64 MB are 1 Gbit/s over a round trip
- * of a second. The random numbers of a port depend on the seed and on the number of its frame, not
- * on other ports.
+ * A full store drops what arrives, and switch.log reports it. The store needs space for what all
+ * hosts together send in half of a round trip: 64 MB are 1 Gbit/s for 0.5 s. The random numbers of
+ * a port depend on the seed and on the number of its frame, not on other ports.
  *
  * The caller continues when all devices exist: its child forwards, and the caller prints the
  * child's number. The devices end with the child. The child ends on SIGTERM, or if a device is

@@ -1,7 +1,7 @@
 # measured.awk: prints one line for each comparable row of a bench.csv.
 # Columns: BACKEND PLACEMENT WORKERS SERVERS BYTES LINK-RATE MEDIAN-US BURST-BYTES.
-# Skips rows that processors limited (-v CPU_LIMITED=SHARE), and clusters with unequal or long links. If the rate of a virtual
-# cluster was not measured, -v PAYLOAD_SHARE of it is payload. The burst of its links is -v BUCKET_BYTES=NUMBER. Several
+# Skips rows that processors limited (-v CPU_LIMITED=SHARE), and clusters with unequal or long links. If the rate of a
+# virtual cluster was not measured, -v PAYLOAD_SHARE of it is payload. The burst of its links is -v BUCKET_BYTES=NUMBER. Several
 # rows of one case (repetitions, transports) become their median.
 function median(list, n, i, k, value, values) {
     n = split(list, values, " ")

@@ -207,8 +207,8 @@ choose_points()
     mapfile -t -O ${#plan[@]} plan < <(second_starts)
 }
 
-# limit_of KIND WORKERS SIZES: prints the time limit of a measurement in seconds. The limit allows for the start, and
-# for several times the time of its bytes if one machine sends all of them, and of the ring's steps over the latency.
+# limit_of KIND WORKERS SIZES: prints the time limit of a measurement in seconds. The limit allows for the start. It
+# also allows for several times the time of the bytes, sent by one machine, and of the ring's steps over the latency.
 limit_of()
 {
     local bits=$link_bits steps=0 step_ms=$PACED_MS
@@ -253,7 +253,8 @@ slot_points()
 }
 
 # published_seconds CONFIGURATION WORKERS BYTES: prints "SECONDS TIMED BEFORE". SECONDS is the time of the exchange on
-# the links and over the latency (steps, then the averaging alone). TIMED and BEFORE are the numbers of timed and of warm-up operations.
+# the links and over the latency (steps, then the averaging alone). TIMED and BEFORE are the numbers of timed and of
+# warm-up operations.
 published_seconds()
 {
     awk -v configuration="$1" -v workers="$2" -v bytes="$3" -v bits=$((link_bits > 0 ? link_bits : 1000000000)) \

@@ -89,8 +89,8 @@ sed 's/"workers"/"labourers"/' "$folder/model.json" >"$folder/other.json"
 ends 2 "a model is incomplete; expected a model.json of this version" --quick --cost-model "$folder/other.json"
 (($(grep -vc '^ *$' "$folder/log") == 1)) || fail "more than one message for a bad model.json:"
 
-# Rows of an idle virtual cluster of 200 Mbit/s, and rows that must be left out: loopback without information about
-# links, unequal or long links, and processors as the limit. The folder is that of a run, whose own files stay.
+# Rows of an idle virtual cluster of 200 Mbit/s. The simulation must leave out the other rows: loopback without link
+# rates, unequal links, long links, and processors as the limit. The folder is that of a run, whose own files stay.
 mkdir -p "$out"
 echo "of the run" | tee "$out/summary.txt" >"$out/log.txt"
 awk -F, 'BEGIN { OFS = "," } NR == 1 { print $0, "cpu_busy"; next }

@@ -162,7 +162,7 @@ is_gone()
 }
 expect "down leaves nothing" is_gone
 
-# The process ends by itself without the folder.
+# The process ends when the folder is gone.
 expect "up again" up --latency 1
 last=$(process)
 mv "$state" "$state.moved" && rm -r "$state.moved"

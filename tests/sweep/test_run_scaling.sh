@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_run_scaling.sh PSRING_SWITCH: run_scaling.sh cleans up after every kind of end, and reports failures. A shell script takes the
-# place of psring: it sleeps, fails, or writes rows. Skipped without namespaces.
+# test_run_scaling.sh PSRING_SWITCH: run_scaling.sh cleans up after every kind of end, and reports failures. A shell
+# script takes the place of psring: it sleeps, fails, or writes rows. Skipped without namespaces.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
