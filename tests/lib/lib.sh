@@ -26,7 +26,8 @@ unset PSRING_NETWORK PSRING_LINK_BITS PSRING_BIND_SUBNET RANK WORLD_SIZE MASTER_
 export PSRING_TOKEN=test # for elastic jobs: no test writes into the home folder
 export ASAN_OPTIONS=detect_leaks=0 # Open MPI does not free what it allocates
 
-at_end() # COMMAND...: run it when the test ends; the last one runs first
+# at_end COMMAND...: run it when the test ends; the last one runs first. A command that execs loses the test's status.
+at_end()
 {
     ends=("$(printf '%q ' "$@")" "${ends[@]}")
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_user.sh PSRING_SWITCH: vcluster.sh and run_scaling.sh for an ordinary user. A cluster in a user namespace leaves nothing
-# after any kind of end. Without namespaces the scripts name the reason and the sweep uses loopback. Root switches to
-# such a user.
+# test_user.sh PSRING_SWITCH: vcluster.sh and run_scaling.sh for an ordinary user. A cluster in a user namespace leaves
+# nothing after any kind of end. Without namespaces the scripts name the reason, and sweep and lessons use loopback. Root
+# switches to such a user.
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
@@ -14,10 +14,10 @@ mkdir "$tree"
 cp -R "$root/experiments" "$root/plots" "$tree"
 mkdir "$tree/build"
 cp "$1" "$tree/build/psring_switch"
-# The program records its network, then sleeps or fails.
+# The program records the network of a measurement, then sleeps or fails.
 cat >"$folder/program" <<PROGRAM
 #!/bin/sh
-[ "\$1" = info ] || [ "\$2" = --help ] && exit 0
+[ "\$1" = info ] || [ "\$1" = report ] || [ "\$2" = --help ] && exit 0
 echo "\$PSRING_NETWORK" >>"$folder/networks"
 [ ! -e "$folder/fails" ] || { echo "psring: error: broken on purpose" >&2 && exit 1; }
 exec sleep 4322.$$
@@ -108,13 +108,13 @@ refusal=$(as_user "$BASH" -c '. "$1" && ! namespaces_refused || echo "$refusal; 
 [[ ! $refusal ]] || skip "needs user namespaces: $refusal"
 
 vcluster=$tree/experiments/vcluster.sh
-at_end as_user "$vcluster" down --name user-$$
 on_cluster() # COMMAND ARGUMENT...
 {
     local command=$1
     shift
     (as_user "$vcluster" "$command" --name user-$$ "$@")
 }
+at_end on_cluster down
 
 prints() # TEXT COMMAND...
 {
