@@ -109,6 +109,9 @@ static int servers_with_a_part(const struct topology *topology, size_t count)
 
 /* -------- chunks and windows ------------------------------------------------------------------ */
 
+_Static_assert((long)COMM_UNKNOWN_BYTES_PER_S == ON_THE_WAY_BYTES_MAX * 1000L / ON_THE_WAY_MS,
+               "a link of unknown rate has two rates");
+
 static size_t clamp(size_t value, size_t least, size_t most)
 {
     return value < least ? least : value > most ? most : value;
@@ -119,15 +122,6 @@ static size_t bytes_on_the_way(double link_bytes_per_s)
 {
     double bytes = link_bytes_per_s * ON_THE_WAY_MS / 1000;
     return bytes > 0 && bytes < ON_THE_WAY_BYTES_MAX ? (size_t)bytes : ON_THE_WAY_BYTES_MAX;
-}
-
-/* Bytes that a distant link holds, in no queue. A link of unknown rate is as fast as the queue
- * lets a near link be. */
-static size_t bytes_held(const struct comm_options *options)
-{
-    double rate = options->link_bytes_per_s > 0 ? options->link_bytes_per_s
-                                                : ON_THE_WAY_BYTES_MAX * 1e3 / ON_THE_WAY_MS;
-    return options->round_trip_s < COMM_DISTANT_S ? 0 : (size_t)(rate * options->round_trip_s);
 }
 
 /*
@@ -219,7 +213,7 @@ struct shard_plan shard_plan(const struct topology *topology, size_t count,
     bool by_turns = turn_bytes > 0 && turn_bytes < CHUNK_BYTES_BATCH && servers >= SERVERS_MANY;
     int window = options->window > 0 ? options->window
                                      : choose_window(chunks, uses * chunk_count * element_bytes,
-                                                     on_the_way, bytes_held(options));
+                                                     on_the_way, comm_bytes_held(options));
     return (struct shard_plan){*topology, chunk_count, window, by_turns};
 }
 

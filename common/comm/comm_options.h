@@ -9,6 +9,7 @@
 #ifndef PSRING_COMMON_COMM_COMM_OPTIONS_H
 #define PSRING_COMMON_COMM_COMM_OPTIONS_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -96,6 +97,13 @@ struct comm_library {
  * passes while a few messages leave a host. */
 #define COMM_DISTANT_S 1e-3
 
+/* A distant link of unknown rate counts as this fast, bytes/s: a near link of unknown rate may hold
+ * 1.5 MB for 10 ms (ps/shard.c). */
+#define COMM_UNKNOWN_BYTES_PER_S 157286400.0
+
+/* The most that comm_bytes_held returns. Products with it fit into a size_t. */
+#define COMM_BYTES_HELD_MAX ((size_t)1 << 50)
+
 struct comm_options {
     enum transport_kind transport;
     int servers; /* as for topology_init */
@@ -137,6 +145,21 @@ struct comm_options {
      * averages. NULL: the plan opens its own. Borrowed. */
     struct host_groups *host_groups;
 };
+
+/*
+ * The bytes that a distant link holds for a round trip, in no queue: rate x round trip. It is 0 if
+ * all hosts are near, or all ranks are on one host. All ranks must derive the same schedule from
+ * it, so they use whole numbers only.
+ */
+static inline size_t comm_bytes_held(const struct comm_options *options)
+{
+    double rate =
+        options->link_bytes_per_s > 0 ? options->link_bytes_per_s : COMM_UNKNOWN_BYTES_PER_S;
+    if (options->round_trip_s < COMM_DISTANT_S || isinf(rate))
+        return 0;
+    double held = rate * options->round_trip_s;
+    return held < (double)COMM_BYTES_HELD_MAX ? (size_t)held : COMM_BYTES_HELD_MAX;
+}
 
 /* What is averaged. The same on all ranks of a comm. */
 struct comm_layout {
