@@ -66,7 +66,8 @@
 #include "ring/halving_schedule.h"
 #include "ring/ring.h"
 
-/* Receives posted ahead in an exchange, so MPI has a buffer ready for the next messages. */
+/* Receives posted ahead in an exchange, so MPI has a buffer ready for the next messages. At a
+ * distance more messages are on the way. TCP and ZeroMQ store those. MPI stores only short ones. */
 enum { POSTED_AHEAD = HALVING_SLICES_UNDER_WAY };
 
 /* One peer: the state of its exchange in the running all-reduce, and slots, used in turn. */
@@ -430,7 +431,8 @@ static enum status list_messages(struct halving_schedule *schedule, const struct
 {
     const struct comm_options *options = site->options;
     return halving_schedule_init(schedule, site->workers, site->index, count,
-                                 compress_float_bytes(options->compress, options->segment_bytes));
+                                 compress_float_bytes(options->compress, options->segment_bytes),
+                                 halving_under_way(site->workers, count, options));
 }
 
 enum status halving_plan(void *self)

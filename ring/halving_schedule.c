@@ -135,7 +135,7 @@ static void add_step(const struct halving_schedule *schedule, const struct halvi
 }
 
 static void add_slice(struct halving_schedule *schedule, const struct halving_cut *cuts,
-                      size_t slice)
+                      size_t slice, size_t under_way)
 {
     size_t received = 0;
     int steps = halving_steps(schedule->workers);
@@ -145,7 +145,7 @@ static void add_slice(struct halving_schedule *schedule, const struct halving_cu
             .slice = slice,
             .step = step,
             .reduces = reduces,
-            .order = slice * (size_t)steps + (size_t)step * HALVING_SLICES_UNDER_WAY,
+            .order = slice * (size_t)steps + (size_t)step * under_way,
         };
         add_step(schedule, &cuts[reduces ? step : steps - 1 - step], item, &received);
     }
@@ -204,6 +204,20 @@ size_t halving_slices(int workers, size_t count, size_t segment_bytes)
     return size_divide_up(count, slice_count(workers, count, segment_bytes));
 }
 
+size_t halving_under_way(int workers, size_t count, const struct comm_options *options)
+{
+    size_t held = comm_bytes_held(options);
+    if (held == 0 || workers == 1 || count == 0)
+        return HALVING_SLICES_UNDER_WAY;
+    size_t segment_bytes = compress_float_bytes(options->compress, options->segment_bytes);
+    size_t parts = (size_t)halving_parts(workers), steps = (size_t)halving_steps(workers);
+    size_t first_bytes = slice_count(workers, count, segment_bytes) / parts * (parts - 1) *
+                         compress_element_bytes(options->compress);
+    size_t wanted = steps + size_divide_up(steps * (held / 2), first_bytes);
+    size_t all = steps * halving_slices(workers, count, segment_bytes);
+    return size_larger(size_smaller(wanted, all), HALVING_SLICES_UNDER_WAY);
+}
+
 static enum status allocate(struct halving_schedule *schedule)
 {
     size_t each = 2 * schedule->slices; /* limit of an exchange's sends, and of its receives */
@@ -223,9 +237,9 @@ static enum status allocate(struct halving_schedule *schedule)
 }
 
 enum status halving_schedule_init(struct halving_schedule *schedule, int workers, int rank,
-                                  size_t count, size_t segment_bytes)
+                                  size_t count, size_t segment_bytes, size_t under_way)
 {
-    CHECK(workers > 0 && rank >= 0 && rank < workers);
+    CHECK(workers > 0 && rank >= 0 && rank < workers && under_way > 0);
     *schedule = (struct halving_schedule){.workers = workers,
                                           .rank = rank,
                                           .count = count,
@@ -237,7 +251,7 @@ enum status halving_schedule_init(struct halving_schedule *schedule, int workers
     struct halving_cut cuts[CUTS_MAX];
     cut_groups(schedule, cuts);
     for (size_t slice = 0; slice < schedule->slices; slice++)
-        add_slice(schedule, cuts, slice);
+        add_slice(schedule, cuts, slice, under_way);
     for (size_t l = 0; l < schedule->exchange_count; l++) {
         struct halving_exchange *exchange = &schedule->exchanges[l];
         qsort(exchange->sends, exchange->send_count, sizeof *exchange->sends, compare);

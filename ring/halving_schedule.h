@@ -26,9 +26,9 @@
  *
  * An *exchange* is the messages between a worker and one other worker. Each direction has one order
  * that both workers know. No two steps of reduce-scatter use the same exchange. Slices follow each
- * other at equal distances, so that HALVING_SLICES_UNDER_WAY slices are in different steps at a
- * time. While one slice waits for its next message, the others use the links. Messages without
- * elements do not exist.
+ * other at equal distances, so that U slices (halving_under_way) are in different steps at a time.
+ * While one slice waits for its next message, the others use the links. Messages without elements
+ * do not exist.
  *
  * Sources: Rabenseifner 2004, "Optimization of collective reduction operations", section 4. Thakur,
  * Rabenseifner, Gropp 2005, "Optimization of collective communication operations in MPICH", section
@@ -43,7 +43,9 @@
 
 #include "common/base/util.h"
 #include "common/base/status.h"
+#include "common/comm/comm_options.h"
 
+/* Of near workers. Distant ones: halving_under_way. */
 enum { HALVING_SLICES_UNDER_WAY = 4 };
 
 /* One message. */
@@ -79,10 +81,10 @@ struct halving_schedule {
     struct halving_item *items; /* of all exchanges; owned */
 };
 
-/* `segment_bytes`: wanted length of the longest message; 0: chosen here. STATUS_NO_MEMORY is
- * logged. */
+/* `segment_bytes`: wanted length of the longest message; 0: chosen here. `under_way`: U, from
+ * halving_under_way. STATUS_NO_MEMORY is logged. */
 enum status halving_schedule_init(struct halving_schedule *schedule, int workers, int rank,
-                                  size_t count, size_t segment_bytes);
+                                  size_t count, size_t segment_bytes, size_t under_way);
 void halving_schedule_fini(struct halving_schedule *schedule);
 
 int halving_steps(int workers); /* 2 S */
@@ -93,6 +95,27 @@ int halving_chunk(int workers, int rank);
 
 /* K; 0 for an empty vector. */
 size_t halving_slices(int workers, size_t count, size_t segment_bytes);
+
+/*
+ * U, the number of slices under way: HALVING_SLICES_UNDER_WAY among near workers, more at a
+ * distance. The slices are as long as without it.
+ *
+ * The order has T = 2 S places from a slice to the next one, and U places from a step of a slice to
+ * its next step. Therefore U/T slices pass between two steps of a slice. They must keep the link
+ * busy until the slice's message has arrived, a latency a after it has left. At first only first
+ * steps can leave: F = (p-1)/p of the bytes of a slice that is cut into p parts. On a link of B
+ * bytes/s, therefore
+ *
+ *     U = T (1 + a B / F), rounded up; T K at most
+ *
+ * Later the other steps send, too: with p = 2, at least a round trip times B bytes pass between two
+ * steps of a slice.
+ *
+ * Memory: no more of ours. A worker may be U slices ahead of a partner, T (F + a B) bytes: 2.6 MB
+ * for four workers, 25 MB/s and 50 ms. A message that arrives before its receive is posted waits in
+ * the transport: over TCP in the kernel, over ZeroMQ in its queue.
+ */
+size_t halving_under_way(int workers, size_t count, const struct comm_options *options);
 
 /* -------- short vectors: recursive doubling (halving.c) --------------------------------------- */
 

@@ -246,7 +246,8 @@ Test(cost, messages_are_those_of_the_schedules)
             struct halving_schedule halving;
             struct schedule schedule;
             size_t sends = 0;
-            cr_assert(halving_schedule_init(&halving, workers, 0, counts[c], 0) == STATUS_OK);
+            cr_assert(halving_schedule_init(&halving, workers, 0, counts[c], 0,
+                                            HALVING_SLICES_UNDER_WAY) == STATUS_OK);
             for (size_t e = 0; e < halving.exchange_count; e++)
                 sends += halving.exchanges[e].send_count;
             struct cost_messages messages = halving_cost.messages(&none, counts[c], &options);

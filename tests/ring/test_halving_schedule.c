@@ -1,6 +1,7 @@
 /* Halving-doubling's schedule: which rank sends what, when, to which rank, after which receive, and
  * how many bytes. Also the tables in ring/halving.c, printed from the code. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,15 +30,17 @@ struct play {
     struct player players[WORKERS_MAX];
 };
 
-static void play_start(struct play *play, int workers, size_t count, size_t segment_bytes)
+static void play_start(struct play *play, int workers, size_t count, size_t segment_bytes,
+                       size_t under_way)
 {
     memset(play, 0, sizeof *play);
     play->workers = workers;
     play->count = count;
     for (int w = 0; w < workers; w++) {
         struct player *player = &play->players[w];
-        cr_assert_eq(halving_schedule_init(&player->schedule, workers, w, count, segment_bytes),
-                     STATUS_OK);
+        cr_assert_eq(
+            halving_schedule_init(&player->schedule, workers, w, count, segment_bytes, under_way),
+            STATUS_OK);
         cr_assert_leq(player->schedule.slices, SLICES_MAX);
         cr_assert_lt(player->schedule.exchange_count, WORKERS_MAX);
         player->held = calloc(count + 1, sizeof *player->held);
@@ -158,16 +161,21 @@ static void play_all(struct play *play, unsigned seed)
 
 static struct play play; /* too large for a stack */
 
+/* With slices one after the other, as of near and of distant workers, and all at once. Both ends of
+ * an exchange have the same list. */
 Test(halving_schedule, everything_is_added_once_and_copied_to_all)
 {
+    static const size_t under_way[] = {1, HALVING_SLICES_UNDER_WAY, 37, 2 * SLICES_MAX};
     for (int n = 1; n <= WORKERS_MAX; n++) {
         for (size_t c = 0; c < COUNTS; c++) {
             for (size_t s = 0; s < SEGMENTS; s++) {
                 if (counts[c] > 1000 && segments[s] == 4)
                     continue; /* thousands of short messages test nothing new */
-                play_start(&play, n, counts[c], segments[s]);
-                play_all(&play, (unsigned)(c * 11 + s));
-                play_end(&play);
+                for (size_t u = 0; u < sizeof under_way / sizeof *under_way; u++) {
+                    play_start(&play, n, counts[c], segments[s], under_way[u]);
+                    play_all(&play, (unsigned)(c * 11 + s));
+                    play_end(&play);
+                }
             }
         }
     }
@@ -196,7 +204,9 @@ Test(halving_schedule, elements_sent_are_the_lower_bound)
             size_t all = 0;
             for (int rank = 0; rank < n; rank++) {
                 struct halving_schedule s;
-                cr_assert_eq(halving_schedule_init(&s, n, rank, counts[c], 256), STATUS_OK);
+                cr_assert_eq(
+                    halving_schedule_init(&s, n, rank, counts[c], 256, HALVING_SLICES_UNDER_WAY),
+                    STATUS_OK);
                 size_t parts = (size_t)n;
                 size_t others =
                     counts[c] - chunk_of(counts[c], parts, (size_t)halving_chunk(n, rank)).count;
@@ -221,7 +231,9 @@ Test(halving_schedule, steps_are_balanced)
     for (int n = 2; n <= WORKERS_MAX; n++) {
         for (int rank = 0; rank < n; rank++) {
             struct halving_schedule s;
-            cr_assert_eq(halving_schedule_init(&s, n, rank, count, count * 4), STATUS_OK);
+            cr_assert_eq(
+                halving_schedule_init(&s, n, rank, count, count * 4, HALVING_SLICES_UNDER_WAY),
+                STATUS_OK);
             size_t moved[2][32] = {{0}}, left = count;
             for (size_t l = 0; l < s.exchange_count; l++) {
                 for (size_t i = 0; i < s.exchanges[l].send_count; i++)
@@ -257,7 +269,9 @@ Test(halving_schedule, long_messages_stay_near)
         unsigned chunks = 0;
         for (int rank = 0; rank < n; rank++) {
             struct halving_schedule s;
-            cr_assert_eq(halving_schedule_init(&s, n, rank, (size_t)n * 8, 0), STATUS_OK);
+            cr_assert_eq(
+                halving_schedule_init(&s, n, rank, (size_t)n * 8, 0, HALVING_SLICES_UNDER_WAY),
+                STATUS_OK);
             chunks |= 1u << halving_chunk(n, rank);
             for (size_t l = 0; l < s.exchange_count; l++) {
                 const struct halving_exchange *exchange = &s.exchanges[l];
@@ -292,7 +306,8 @@ Test(halving_schedule, steps_and_messages_of_a_short_vector)
         cr_assert_eq(halving_steps(n), steps[n]);
         for (int rank = 0; rank < n; rank++) {
             struct halving_schedule s;
-            cr_assert_eq(halving_schedule_init(&s, n, rank, 100, 0), STATUS_OK);
+            cr_assert_eq(halving_schedule_init(&s, n, rank, 100, 0, HALVING_SLICES_UNDER_WAY),
+                         STATUS_OK);
             cr_assert_eq(s.slices, 1);
             cr_assert_eq(s.receives, messages[n]); /* p - 1 a step */
             halving_schedule_fini(&s);
@@ -304,18 +319,66 @@ Test(halving_schedule, steps_and_messages_of_a_short_vector)
  * an exchange the all-gather of one slice follows the reduce-scatter of others. */
 Test(halving_schedule, slices_follow_each_other)
 {
-    struct halving_schedule s;
-    cr_assert_eq(halving_schedule_init(&s, 8, 3, 80003, 4096), STATUS_OK);
-    cr_assert_gt(s.slices, 2 * HALVING_SLICES_UNDER_WAY);
-    cr_assert_eq(s.slice_count % 8, 0);
-    size_t ahead = 0, ahead_max = 0; /* slices that have begun and not ended */
-    for (size_t i = 0; i < s.exchanges[0].send_count; i++) {
-        ahead += s.exchanges[0].sends[i].reduces ? 1 : (size_t)-1;
-        ahead_max = ahead > ahead_max ? ahead : ahead_max;
+    static const size_t under_way[] = {HALVING_SLICES_UNDER_WAY, 12, 1000};
+    for (size_t u = 0; u < sizeof under_way / sizeof *under_way; u++) {
+        struct halving_schedule s;
+        cr_assert_eq(halving_schedule_init(&s, 8, 3, 80003, 4096, under_way[u]), STATUS_OK);
+        cr_assert_gt(s.slices, 12);
+        cr_assert_eq(s.slice_count % 8, 0);
+        size_t ahead = 0, ahead_max = 0; /* slices that have begun and not ended */
+        for (size_t i = 0; i < s.exchanges[0].send_count; i++) {
+            ahead += s.exchanges[0].sends[i].reduces ? 1 : (size_t)-1;
+            ahead_max = ahead > ahead_max ? ahead : ahead_max;
+        }
+        cr_assert_eq(ahead, 0);
+        /* From the first of the six steps to the last */
+        cr_assert_eq(ahead_max, size_smaller(size_divide_up(5 * under_way[u], 6), s.slices));
+        halving_schedule_fini(&s);
     }
-    cr_assert_eq(ahead, 0);
-    cr_assert_eq(ahead_max, HALVING_SLICES_UNDER_WAY);
-    halving_schedule_fini(&s);
+}
+
+/*
+ * Below a millisecond, or on one host, nothing changes. Four workers take T = 4 steps, and 4.8 MB
+ * have slices whose first message has 32 KB, 25.6 MB slices of 100 KB. Each case is T (1 + a B /
+ * F), rounded up, but no more than T K.
+ */
+Test(halving_schedule, slices_under_way_cover_the_distance)
+{
+    static const double round_trips[] = {0, 0.9e-3, 1e-3, 10e-3, 50e-3, 100e-3};
+    enum { TRIPS = sizeof round_trips / sizeof *round_trips };
+    static const struct {
+        int workers;
+        size_t count, segment_bytes;
+        enum compress compress;
+        double link_bytes_per_s;
+        size_t under_way[TRIPS];
+    } cases[] = {
+        {2, 1199882, 0, COMPRESS_NONE, 25e6, {4, 4, 4, 10, 41, 80}},
+        {3, 1199882, 0, COMPRESS_NONE, 25e6, {4, 4, 4, 6, 22, 41}},
+        {4, 1199882, 0, COMPRESS_NONE, 25e6, {4, 4, 6, 20, 82, 159}},
+        {6, 1199882, 0, COMPRESS_NONE, 25e6, {4, 4, 6, 20, 82, 159}},
+        {8, 1199882, 0, COMPRESS_NONE, 25e6, {4, 4, 9, 30, 122, 238}},
+        {16, 1199882, 0, COMPRESS_NONE, 25e6, {4, 4, 12, 39, 163, 317}},
+        {4, 16384, 0, COMPRESS_NONE, 25e6, {4, 4, 4, 4, 4, 4}},
+        {4, 6400000, 0, COMPRESS_NONE, 25e6, {4, 4, 5, 9, 29, 54}},
+        {4, 1199882, 0, COMPRESS_NONE, 125e6, {4, 4, 12, 82, 296, 296}},
+        {4, 1199882, 0, COMPRESS_NONE, 0, {4, 4, 14, 101, 296, 296}},
+        {4, 1199882, 0, COMPRESS_NONE, INFINITY, {4, 4, 4, 4, 4, 4}},
+        {4, 1199882, 8192, COMPRESS_NONE, 25e6, {4, 4, 11, 66, 310, 615}},
+        {4, 1199882, 0, COMPRESS_BF16, 25e6, {4, 4, 8, 35, 159, 296}},
+        {1, 1199882, 0, COMPRESS_NONE, 25e6, {4, 4, 4, 4, 4, 4}},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        for (int t = 0; t < TRIPS; t++) {
+            const struct comm_options options = {.segment_bytes = cases[c].segment_bytes,
+                                                 .compress = cases[c].compress,
+                                                 .link_bytes_per_s = cases[c].link_bytes_per_s,
+                                                 .round_trip_s = round_trips[t]};
+            size_t found = halving_under_way(cases[c].workers, cases[c].count, &options);
+            cr_expect_eq(found, cases[c].under_way[t], "case %zu, round trip %g s: %zu", c,
+                         round_trips[t], found);
+        }
+    }
 }
 
 /* "23 > 2 [0]": chunks, receiver, the set that is already added. One element a chunk. */
@@ -385,7 +448,7 @@ Test(halving_schedule, the_tables_in_halving_c_are_what_happens)
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
     for (int workers = 4; workers >= 3; workers--) {
-        play_start(&play, workers, (size_t)workers, 0);
+        play_start(&play, workers, (size_t)workers, 0, HALVING_SLICES_UNDER_WAY);
         for (int step = 0; step < halving_steps(workers); step++) {
             char line[160];
             table_line(step, workers == 4 ? 16 : 24, line, sizeof line);
