@@ -302,14 +302,15 @@ const struct cost_formula halving_cost = {
  * L[t] is the bytes of half t, and E[t,r] is the number of r's neighbours in tree t: its children,
  * and its parent if it has one (tree.c). A rank thus sends at most 2 M.
  *
- *     time = 2h a + Q M/B + (2h-1)/K M/B + (K-1) max(0, a - Q/K M/B) + C M g,   h = lg W rounded
+ *     time = 2h a + Q M/B + (2h-1)/K M/B + (K-1) max(0, a/s - Q/K M/B) + C M g,   h = lg W rounded
  * down
  *
  * Q M is the load of the busiest host's link: 2 M from 4 workers on. C M is what the busiest rank
  * adds: M if it has two children. The third term is the time to fill the trees, 2h-1 steps of two
  * segments; two workers have no such step. The fourth: a rank sends and receives a segment over
- * each of its edges in a step. If this takes less than a, the link waits, because leaves send no
- * more segments ahead. It is an estimate.
+ * each of its edges in a step. A segment passes an edge in s steps (tree_stride). If they take less
+ * than a, the link waits, because leaves send no more segments ahead. It is an estimate. The s of
+ * distant workers is large enough, or K: all segments leave at once, and none waits.
  *
  * Source: Sanders, Speck, Traeff 2009, "Two-tree algorithms for full bandwidth broadcast, reduction
  * and scan", section 3. The terms with K are ours, fitted to simulations (simulate.sh).
@@ -366,9 +367,8 @@ static size_t tree_pipeline(const struct topology *topology, size_t count,
 static size_t tree_window(const struct topology *topology, size_t count,
                           const struct comm_options *options)
 {
-    (void)count;
-    (void)options;
-    return 2 * (size_t)tree_height(topology->workers) + TREE_SEGMENTS_UNDER_WAY;
+    size_t stride = tree_stride(topology->workers, count, options);
+    return 2 * (size_t)tree_height(topology->workers) * stride + TREE_SEGMENTS_UNDER_WAY;
 }
 
 static double tree_time_s(const struct cost_shape *shape, const struct cost_link *link)
@@ -379,8 +379,12 @@ static double tree_time_s(const struct cost_shape *shape, const struct cost_link
     double fill = workers > 2 ? steps - 1 : 0, stall_s = 0;
     if (workers == 1)
         return 0;
-    if (shape->window > 0)
-        stall_s = (pieces - 1) * fmax(0, link->latency_s - link_s / pieces);
+    if (shape->window > 0) {
+        double stride = ((double)shape->window - TREE_SEGMENTS_UNDER_WAY) / steps;
+        if (stride >= pieces)
+            stride = INFINITY; /* all segments leave at once */
+        stall_s = (pieces - 1) * fmax(0, link->latency_s / stride - link_s / pieces);
+    }
     return steps * link->latency_s + link_s + fill / pieces * bytes / link->bytes_per_s + stall_s +
            tree_share_added(shape) * bytes * link->reduce_s_per_byte;
 }

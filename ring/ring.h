@@ -128,8 +128,8 @@ extern const struct backend backend_tree;
  */
 enum { TREES = 2, TREE_CHILDREN = 2 };
 
-/* A leaf has at most this many segments of a tree under way, and twice the height. Simulations with
- * more are slower: parts go ahead of the sums, and these come late. */
+/* A leaf has at most this many segments of a tree under way, and `stride` for each edge up and
+ * down. Simulations with more are slower: parts go ahead of the sums, and these come late. */
 enum { TREE_SEGMENTS_UNDER_WAY = 4 };
 
 /* A worker's place in one tree. */
@@ -151,12 +151,26 @@ int tree_height(int workers);
 size_t tree_segments(size_t count, size_t segment_bytes);
 
 /*
+ * Steps for which a segment is on its way over one edge: 1 for near workers. A worker sends the
+ * next segments meanwhile. In a step the busiest link carries a segment over each edge of its
+ * worker: Q/K M in Q/K M/B seconds. Q is 1 for two workers, 3/2 for three, 2 for more. Distant
+ * workers need steps for the latency a, too:
+ *
+ *     stride = 1 + a / (Q/K M/B), rounded up; K at most
+ *
+ * Memory: no more of ours. A leaf may be 2h stride + TREE_SEGMENTS_UNDER_WAY segments of a half
+ * ahead of its parent: 1 MB for four workers, 4.8 MB, 25 MB/s and 50 ms. They wait in the transport
+ * as those of halving_under_way do.
+ */
+size_t tree_stride(int workers, size_t count, const struct comm_options *options);
+
+/*
  * The messages of `rank`, in the form of halving_schedule.h, so that halving.c can move them. Slice
- * TREES k + t is segment k of tree t. The number of steps is twice the height. STATUS_NO_MEMORY is
- * logged. Free with halving_schedule_fini.
+ * TREES k + t is segment k of tree t. The number of steps is twice the height. `stride` is at least
+ * 1. STATUS_NO_MEMORY is logged. Free with halving_schedule_fini.
  */
 enum status tree_schedule_init(struct halving_schedule *schedule, int workers, int rank,
-                               size_t count, size_t segment_bytes);
+                               size_t count, size_t segment_bytes, size_t stride);
 
 /* -------- costs (cost.c) ---------------------------------------------------------------------- */
 

@@ -58,11 +58,11 @@
  * Segments under way. A leaf could send its whole half at once. Its parent would have to store what
  * it cannot add yet. A leaf therefore sends segment k only when the sum of segment k - U has come
  * back. U covers the way up and down the tree, and some more segments. The sums would come late if
- * leaves went ahead. Distant workers pay for it: if a segment takes less than the latency of a
- * link, each costs about a latency. Longer segments (--segment-bytes) then help.
+ * leaves went ahead. Between distant workers several segments are on each edge at a time
+ * (*stride*), and U covers them too.
  *
  * Code. The function tree_place_of is the trees. tree_schedule_init lists a worker's messages in an
- * order that both ends know. Segment k takes step s at time k + s. halving.c moves the messages. It
+ * order that both ends know. Segment k takes step s at time k + s stride. halving.c moves them. It
  * posts receives ahead, adds what has arrived, and sends what depends on it.
  */
 #include <stdlib.h>
@@ -149,10 +149,24 @@ size_t tree_segments(size_t count, size_t segment_bytes)
     return size_divide_up(half, size_larger(segment_bytes / sizeof(float), 1));
 }
 
+size_t tree_stride(int workers, size_t count, const struct comm_options *options)
+{
+    size_t held = comm_bytes_held(options);
+    if (held == 0 || workers == 1 || count == 0)
+        return 1;
+    size_t segments =
+        tree_segments(count, compress_float_bytes(options->compress, options->segment_bytes));
+    size_t bytes = count * compress_element_bytes(options->compress);
+    size_t halves = workers < 4 ? (size_t)workers : 4; /* Q = halves / 2 */
+    size_t step_bytes = size_larger(halves * bytes / (2 * segments), 1);
+    size_t stride = 1 + size_divide_up(held / 2, step_bytes);
+    return size_smaller(stride, segments); /* all may be on one edge */
+}
+
 /* One tree from one worker's view. */
 struct branch {
     int tree, height;
-    size_t segments;
+    size_t segments, stride;
     struct chunk half;
     struct tree_place place;
     struct halving_exchange *parent, *children[TREE_CHILDREN];
@@ -169,11 +183,11 @@ struct hop {
 static bool item_at(const struct branch *branch, struct hop hop, size_t time,
                     struct halving_item *item)
 {
-    size_t step = (size_t)hop.step;
-    if (time < step || time - step >= branch->segments)
+    size_t first = (size_t)hop.step * branch->stride, segment = time - first;
+    if (time < first || segment >= branch->segments)
         return false;
-    struct chunk span = chunk_of(branch->half.count, branch->segments, time - step);
-    *item = (struct halving_item){.slice = (time - step) * TREES + (size_t)branch->tree,
+    struct chunk span = chunk_of(branch->half.count, branch->segments, segment);
+    *item = (struct halving_item){.slice = segment * TREES + (size_t)branch->tree,
                                   .step = hop.step,
                                   .span = {branch->half.offset + span.offset, span.count},
                                   .order = time,
@@ -194,7 +208,8 @@ static void add_send(struct halving_exchange *exchange, struct halving_item item
 /* A leaf's part waits for no part of other workers, but for the sum of an earlier segment. */
 static void limit_leaf(const struct branch *branch, struct halving_item *item)
 {
-    size_t under_way = TREES * (2 * (size_t)branch->height + TREE_SEGMENTS_UNDER_WAY);
+    size_t edges = 2 * (size_t)branch->height;
+    size_t under_way = TREES * (edges * branch->stride + TREE_SEGMENTS_UNDER_WAY);
     if (item->slice < under_way)
         return;
     item->slice -= under_way;
@@ -255,11 +270,12 @@ static struct halving_exchange *exchange_with(struct halving_schedule *schedule,
     return &schedule->exchanges[at];
 }
 
-static struct branch branch_of(struct halving_schedule *schedule, int tree)
+static struct branch branch_of(struct halving_schedule *schedule, int tree, size_t stride)
 {
     struct branch branch = {.tree = tree,
                             .height = tree_height(schedule->workers),
                             .segments = schedule->slices / TREES,
+                            .stride = stride,
                             .half = chunk_of(schedule->count, TREES, (size_t)tree),
                             .place = tree_place_of(schedule->workers, tree, schedule->rank)};
     if (branch.place.parent >= 0)
@@ -289,12 +305,12 @@ static enum status allocate(struct halving_schedule *schedule)
 /*
  * A message that depends on another has a later time, or the same time and a later place in the
  * loop. All workers list in this one order. The first missing message can therefore always be sent
- * and processed, and workers never wait for each other in a circle. This needs U > 2h - 1.
+ * and processed, and workers never wait for each other in a circle. This needs U > (2h - 1) stride.
  */
 enum status tree_schedule_init(struct halving_schedule *schedule, int workers, int rank,
-                               size_t count, size_t segment_bytes)
+                               size_t count, size_t segment_bytes, size_t stride)
 {
-    CHECK(workers > 0 && rank >= 0 && rank < workers);
+    CHECK(workers > 0 && rank >= 0 && rank < workers && stride > 0);
     size_t segments = tree_segments(count, segment_bytes);
     size_t steps = 2 * (size_t)tree_height(workers);
     struct branch branches[TREES];
@@ -304,8 +320,8 @@ enum status tree_schedule_init(struct halving_schedule *schedule, int workers, i
     if (status != STATUS_OK)
         return status;
     for (int tree = 0; tree < TREES; tree++)
-        branches[tree] = branch_of(schedule, tree);
-    for (size_t time = 0; time < segments + steps; time++) {
+        branches[tree] = branch_of(schedule, tree, stride);
+    for (size_t time = 0; time < segments + steps * stride; time++) {
         for (int tree = 0; tree < TREES; tree++) {
             add_up(&branches[tree], time);
             add_down(&branches[tree], time);
@@ -323,7 +339,8 @@ static enum status list_messages(struct halving_schedule *schedule, const struct
 {
     const struct comm_options *options = site->options;
     return tree_schedule_init(schedule, site->workers, site->index, count,
-                              compress_float_bytes(options->compress, options->segment_bytes));
+                              compress_float_bytes(options->compress, options->segment_bytes),
+                              tree_stride(site->workers, count, options));
 }
 
 static enum status tree_open(void **self, const struct backend_env *site)

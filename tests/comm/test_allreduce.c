@@ -445,6 +445,44 @@ static void check_trees(enum transport_kind transport)
         check_lengths(&tree);
 }
 
+/* Averages whole numbers, then rough ones. `averages`: of this rank, of the latter. */
+static void average_at(double round_trip_s, struct shape *shape, float *averages, size_t count)
+{
+    struct comm *comm = NULL;
+    struct allreduce_setup setup = allreduce_setup(shape, &count, 1, 1.0f / 3);
+    setup.options.link_bytes_per_s = 1e6; /* holds some slices, not all */
+    world->round_trip_s = round_trip_s;
+    allreduce_open(&comm, world, shape, &setup);
+    allreduce_check_exact(comm, 0, averages, count, 1.0f / 3, 0);
+    allreduce_fill_rough(averages, comm_rank(comm), count);
+    allreduce_average(comm, 0, averages);
+    allreduce_check_same(comm, averages, count);
+    rank_assert_ok(comm_finish(comm));
+    allreduce_check_bytes(shape, comm, world, count, 2);
+    comm_close(&comm);
+}
+
+/* More slices, or segments, are under way between distant workers. Sums are exact, bytes too, and
+ * all bits are those of near workers. */
+static void check_distance(enum transport_kind transport)
+{
+    static const size_t counts[] = {0, 1, 7, 1000, 20011};
+    enum { COUNTS = sizeof counts / sizeof *counts, MOST = 20011 };
+    static const struct backend *const backends[] = {&backend_rhd, &backend_tree};
+    static const double far_s = 10e-3;
+    float *near = calloc(MOST, sizeof *near), *far = calloc(MOST, sizeof *far);
+    for (size_t b = 0; b < sizeof backends / sizeof *backends; b++) {
+        struct shape shape = {.backend = backends[b], .transport = transport, .segment_bytes = 400};
+        for (size_t c = 0; c < COUNTS; c++) {
+            average_at(0, &shape, near, counts[c]);
+            average_at(far_s, &shape, far, counts[c]);
+            rank_assert_same(near, far, counts[c] * sizeof *near);
+        }
+    }
+    free(near);
+    free(far);
+}
+
 /* Checks that need one world size only. */
 static void check_once(enum transport_kind transport)
 {
@@ -483,21 +521,32 @@ Test(allreduce, ring_and_halving_over_zmq)
 }
 
 /* Every number of workers has other trees. */
-static void check_all_trees(enum transport_kind transport)
+static void check_every_size(enum transport_kind transport,
+                             void (*check)(enum transport_kind transport))
 {
-    struct part part = {transport, check_trees};
+    struct part part = {transport, check};
     for (int workers = 1; workers <= SPAWN_RANKS_MOST; workers++)
         spawn(workers, run, &part);
 }
 
 Test(allreduce, trees_over_tcp)
 {
-    check_all_trees(TRANSPORT_TCP);
+    check_every_size(TRANSPORT_TCP, check_trees);
 }
 
 Test(allreduce, trees_over_zmq)
 {
-    check_all_trees(TRANSPORT_ZMQ);
+    check_every_size(TRANSPORT_ZMQ, check_trees);
+}
+
+Test(allreduce, distant_over_tcp)
+{
+    check_every_size(TRANSPORT_TCP, check_distance);
+}
+
+Test(allreduce, distant_over_zmq)
+{
+    check_sizes(TRANSPORT_ZMQ, check_distance);
 }
 
 Test(allreduce, hierarchical_over_tcp)

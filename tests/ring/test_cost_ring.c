@@ -224,7 +224,29 @@ Test(cost, times_of_tree)
     struct subject shape = tree(2, 250000);
     expect_close(time_s(&shape, &adding), 0.002 + 1 + 0.005);
     shape = tree(8, 250000);
+    shape.shape.pipeline = 10000;
+    shape.shape.window = 6 * 6 + TREE_SEGMENTS_UNDER_WAY; /* a stride of 6: 1 ms in 1.2 ms */
+    expect_close(time_s(&shape, &(struct cost_link){1e-3, 1e6, 0}), 0.006 + 2 + 0.0005);
+    shape.shape.pipeline = 5; /* fewer than the stride: all leave at once */
+    expect_close(time_s(&shape, &(struct cost_link){1, 1e6, 0}), 6 + 2 + 1);
+    shape = tree(8, 250000);
     expect_close(time_s(&shape, &adding), 0.006 + 7 + 0.01);
+}
+
+/* At a distance the windows of formulas are those of the schedules: the tree's stall ends. */
+Test(cost, windows_of_tree_cover_the_distance)
+{
+    const struct topology four = {.workers = 4};
+    struct comm_options options = {.link_bytes_per_s = 25e6};
+    cr_expect_eq(tree_cost.window(&four, 1199882, &options), 4 + TREE_SEGMENTS_UNDER_WAY);
+    options.round_trip_s = 50e-3;
+    size_t stride = tree_stride(4, 1199882, &options);
+    cr_expect_eq(tree_cost.window(&four, 1199882, &options), 4 * stride + TREE_SEGMENTS_UNDER_WAY);
+    const struct cost_link link = {.latency_s = 25e-3, .bytes_per_s = 25e6};
+    struct cost_shape shape = cost_shape_of(&tree_cost, &four, NULL, 1199882, &options);
+    double with_window_s = cost_time_s(&tree_cost, &shape, &link);
+    shape.window = 0;
+    expect_close(with_window_s, cost_time_s(&tree_cost, &shape, &link));
 }
 
 Test(cost, messages_of_tree_are_those_of_its_lists)
@@ -238,7 +260,8 @@ Test(cost, messages_of_tree_are_those_of_its_lists)
             for (int rank = 0; rank < workers; rank++) {
                 struct halving_schedule list;
                 size_t sends = 0;
-                cr_assert_eq(tree_schedule_init(&list, workers, rank, counts[c], 0), STATUS_OK);
+                cr_assert_eq(tree_schedule_init(&list, workers, rank, counts[c], 0, c + 1),
+                             STATUS_OK);
                 for (size_t e = 0; e < list.exchange_count; e++)
                     sends += list.exchanges[e].send_count;
                 cr_expect_eq(list.receives, sends);

@@ -1,6 +1,7 @@
 /* The double binary tree: parents and children for up to 64 workers, and who sends what, when, to
  * whom. Also the trees drawn in ring/tree.c, drawn from the code. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,13 +107,14 @@ struct player {
 
 static struct player players[WORKERS_MOST];
 
-static void play_start(int workers, size_t count, size_t segment_bytes)
+static void play_start(int workers, size_t count, size_t segment_bytes, size_t stride)
 {
     for (int w = 0; w < workers; w++) {
         struct player *player = &players[w];
         *player = (struct player){0};
-        cr_assert_eq(tree_schedule_init(&player->schedule, workers, w, count, segment_bytes),
-                     STATUS_OK);
+        cr_assert_eq(
+            tree_schedule_init(&player->schedule, workers, w, count, segment_bytes, stride),
+            STATUS_OK);
         size_t slices = player->schedule.slices;
         cr_assert_leq(player->schedule.exchange_count, EXCHANGES_MOST);
         player->carried = calloc(2 * slices * EXCHANGES_MOST + 1, sizeof *player->carried);
@@ -217,12 +219,12 @@ static bool play_worker(struct player *player)
     return moved;
 }
 
-/* Returns the most segments of tree 0 that a leaf had under way. */
-static size_t play(int workers, size_t count, size_t segment_bytes)
+/* Returns the most segments of tree 0 that a leaf had under way. It never happens that all wait. */
+static size_t play(int workers, size_t count, size_t segment_bytes, size_t stride)
 {
     size_t ahead_most = 0;
     bool moved = true;
-    play_start(workers, count, segment_bytes);
+    play_start(workers, count, segment_bytes, stride);
     while (moved) {
         moved = false;
         for (int w = 0; w < workers; w++) {
@@ -255,10 +257,11 @@ Test(tree, every_part_is_added_once_and_the_sum_reaches_all)
     static const size_t counts[] = {0, 1, 2, 3, 63, 64, 65, 127, 128, 129, 200};
     for (int workers = 1; workers <= WORKERS_MOST; workers++) {
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
-            play(workers, counts[c], 0);
-            play(workers, counts[c], 4 * 32);
+            play(workers, counts[c], 0, 1);
+            play(workers, counts[c], 4 * 32, 1);
         }
-        play(workers, 129, 4);
+        for (size_t stride = 1; stride <= 65; stride += 16)
+            play(workers, 129, 4, stride);
     }
 }
 
@@ -267,8 +270,55 @@ Test(tree, every_part_is_added_once_and_the_sum_reaches_all)
 Test(tree, a_leaf_waits_for_earlier_sums)
 {
     for (int workers = 3; workers <= WORKERS_MOST; workers++) {
-        size_t window = 2 * (size_t)tree_height(workers) + TREE_SEGMENTS_UNDER_WAY;
-        cr_assert_eq(play(workers, ELEMENTS_MOST, 4), window);
+        for (size_t stride = 1; stride <= 20; stride += stride == 1 ? 6 : 13) {
+            size_t edges = 2 * (size_t)tree_height(workers), segments = ELEMENTS_MOST / TREES;
+            size_t window = size_smaller(edges * stride + TREE_SEGMENTS_UNDER_WAY, segments);
+            cr_assert_eq(play(workers, ELEMENTS_MOST, 4, stride), window);
+        }
+    }
+}
+
+/*
+ * Below a millisecond, or on one host, nothing changes. 4.8 MB have 64 segments of a half. In a
+ * step the busiest link carries 1, 3/2, 2, 2 times 75 KB, for 2, 3, 4, 5 workers. Each case is 1 +
+ * a B / (Q/K M), rounded up, but no more than K.
+ */
+Test(tree, a_stride_covers_the_distance)
+{
+    static const double round_trips[] = {0, 0.9e-3, 1e-3, 10e-3, 50e-3, 100e-3};
+    enum { TRIPS = sizeof round_trips / sizeof *round_trips };
+    static const struct {
+        int workers;
+        size_t count, segment_bytes;
+        enum compress compress;
+        double link_bytes_per_s;
+        size_t strides[TRIPS];
+    } cases[] = {
+        {2, 1199882, 0, COMPRESS_NONE, 25e6, {1, 1, 2, 3, 10, 18}},
+        {3, 1199882, 0, COMPRESS_NONE, 25e6, {1, 1, 2, 3, 7, 13}},
+        {4, 1199882, 0, COMPRESS_NONE, 25e6, {1, 1, 2, 2, 6, 10}},
+        {6, 1199882, 0, COMPRESS_NONE, 25e6, {1, 1, 2, 2, 6, 10}},
+        {8, 1199882, 0, COMPRESS_NONE, 25e6, {1, 1, 2, 2, 6, 10}},
+        {16, 1199882, 0, COMPRESS_NONE, 25e6, {1, 1, 2, 2, 6, 10}},
+        {4, 16384, 0, COMPRESS_NONE, 25e6, {1, 1, 1, 1, 1, 1}},
+        {4, 6400000, 0, COMPRESS_NONE, 25e6, {1, 1, 2, 2, 2, 3}},
+        {4, 1199882, 0, COMPRESS_NONE, 125e6, {1, 1, 2, 6, 22, 43}},
+        {4, 1199882, 0, COMPRESS_NONE, 0, {1, 1, 2, 7, 28, 54}},
+        {4, 1199882, 0, COMPRESS_NONE, INFINITY, {1, 1, 1, 1, 1, 1}},
+        {4, 1199882, 8192, COMPRESS_NONE, 25e6, {1, 1, 2, 5, 21, 40}},
+        {4, 1199882, 0, COMPRESS_BF16, 25e6, {1, 1, 2, 3, 10, 18}},
+        {1, 1199882, 0, COMPRESS_NONE, 25e6, {1, 1, 1, 1, 1, 1}},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        for (int t = 0; t < TRIPS; t++) {
+            const struct comm_options options = {.segment_bytes = cases[c].segment_bytes,
+                                                 .compress = cases[c].compress,
+                                                 .link_bytes_per_s = cases[c].link_bytes_per_s,
+                                                 .round_trip_s = round_trips[t]};
+            size_t found = tree_stride(cases[c].workers, cases[c].count, &options);
+            cr_expect_eq(found, cases[c].strides[t], "case %zu, round trip %g s: %zu", c,
+                         round_trips[t], found);
+        }
     }
 }
 
