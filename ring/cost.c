@@ -138,13 +138,15 @@ const struct cost_formula ring_cost = {
  * the chunks of rank r's new half (third, ...). If all chunks are equal, R[r] is (W-1)/W M. A rank
  * thus sends about 2(W-1)/W M.
  *
- *     time = 2 F a + 2(W-1)/W M/B + (W-1)/W M g
+ *     time = 2(W-1)/W M/B + a + sum over steps but the last of max(0, a + t/K - t) + (W-1)/W M g
  *
- * F is the number of W's prime factors: lg W for a power of two, less for other W. If ranks share
- * hosts, the load of the busiest host's link replaces 2(W-1)/W. A step in which groups become
- * groups of n loads it with n/W for every two partners on different hosts. The way back loads it as
- * much. A short vector among 2, 4, 8, ... workers (halving.c) makes every rank send and receive lg
- * W M, and
+ * A step of t seconds moves K slices. It hides the latency if it takes longer than a slice and its
+ * latency: slices in other steps are sent meanwhile (halving_under_way). Near workers have only few
+ * slices under way, so on fast links they need more time. One slice pays 2 F a. F is the number of
+ * W's prime factors: lg W for a power of two, less for other W. If ranks share hosts, the load of
+ * the busiest host's link replaces 2(W-1)/W. A step in which groups become groups of n loads it
+ * with n/W for every two partners on different hosts. The way back loads it as much. A short vector
+ * among 2, 4, 8, ... workers (halving.c) makes every rank send and receive lg W M, and
  *
  *     time = lg W (a + M/B + M g)
  *
@@ -259,15 +261,31 @@ static double doubling_time_s(const struct cost_shape *shape, const struct cost_
            (link->latency_s + bytes / link->bytes_per_s + bytes * link->reduce_s_per_byte);
 }
 
+/* The latencies that slices in other steps do not hide. A step while halving has a mirror of equal
+ * length while doubling, and the mirror of the first is the last. */
+static double halving_waits_s(const struct cost_shape *shape, double link_s, double latency_s)
+{
+    double waits_s = latency_s, pieces = fmax((double)shape->pipeline, 1);
+    int workers = shape->topology.workers;
+    for (int size = workers; size > 1;) {
+        int parts = halving_parts(size), mirrors = size == workers ? 1 : 2;
+        size /= parts;
+        double step_s = link_s * (parts - 1) * size / (2 * (workers - 1));
+        waits_s += mirrors * fmax(0, latency_s + step_s / pieces - step_s);
+    }
+    return waits_s;
+}
+
 /* One step for each prime factor while halving, and one while doubling. */
 static double halving_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
     if (is_whole(shape))
         return doubling_time_s(shape, link);
     double workers = shape->topology.workers, bytes = (double)cost_bytes(shape, shape->count);
-    return halving_steps(shape->topology.workers) * link->latency_s +
-           busiest_link(shape, share_apart, 1) * bytes / link->bytes_per_s +
-           (workers - 1) / workers * bytes * link->reduce_s_per_byte;
+    double link_s = busiest_link(shape, share_apart, 1) * bytes / link->bytes_per_s;
+    return workers == 1 ? 0
+                        : link_s + halving_waits_s(shape, link_s, link->latency_s) +
+                              (workers - 1) / workers * bytes * link->reduce_s_per_byte;
 }
 
 /* In each step a rank sends each slice to one worker of every other part. */

@@ -28,6 +28,12 @@ const PIPELINE = 32; // pieces of a server's shard, about psring's choice for lo
 const ringOf = (workers, bytes, link) =>
   ringTime(workers, bytes, Math.max(1, Math.min(8, Math.ceil(bytes / workers / 32768))) * (workers === 2 ? 2 : 1), link);
 
+// Halving-doubling in slices about as psring chooses them: 128, whose first messages have 32 to 256 KB.
+const halvingOf = (workers, bytes, link) => {
+  const whole = bytes / (workers > 1 ? leastFactor(workers) : 1);
+  return halvingTime(workers, bytes, Math.ceil(whole / Math.min(Math.max(whole / 128, 32768), 262144)), link);
+};
+
 // The tree in segments about as psring chooses them: 64 of a half, but of 32 to 256 KB.
 const treeOf = (workers, bytes, link) =>
   treeTime(workers, bytes, Math.ceil(bytes / 2 / Math.min(Math.max(bytes / 2 / 64, 32768), 262144)), link);
@@ -45,7 +51,7 @@ function optionsOf(state) {
     { ...lookOf(8), seconds: time(w, 0), machines: w },
     { colour: 9, label: `in workers + ${spare} spare`, seconds: time(w + spare, spare), machines: w + spare },
     { ...lookOf(10), seconds: ringOf(w, bytes, link), machines: w },
-    { ...lookOf(11), seconds: halvingTime(w, bytes, link), machines: w },
+    { ...lookOf(11), seconds: halvingOf(w, bytes, link), machines: w },
     { ...lookOf(13), seconds: treeOf(w, bytes, link), machines: w },
   ];
   return options.filter((option, i) => !(i === 4 && spare === 0) && !(i === 1 && servers === 1));

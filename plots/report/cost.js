@@ -13,25 +13,35 @@ function ringTime(workers, bytes, pipeline, link) {
     ((workers - 1) / workers) * bytes * link.reduce_s_per_byte;
 }
 
-function halvingTime(workers, bytes, link) {
-  let steps = 0, sent = 0;
-  for (let size = workers; size > 1;) {
-    let parts = 2;
-    while (size % parts) parts++;
-    steps += 2;
-    sent += 2 * (parts - 1) * (size / parts) / workers;
-    size /= parts;
-  }
-  return steps * link.latency_s + sent * bytes / link.bytes_per_s + ((workers - 1) / workers) * bytes * link.reduce_s_per_byte;
+function leastFactor(n) {
+  let parts = 2;
+  while (n % parts) parts++;
+  return parts;
 }
 
+// `pipeline`: slices (K). A step hides its latency while it takes longer than a slice and the latency. The last is the
+// mirror of the first.
+function halvingTime(workers, bytes, pipeline, link) {
+  if (workers < 2) return 0;
+  let seconds = link.latency_s + ((workers - 1) / workers) * bytes * link.reduce_s_per_byte;
+  for (let size = workers; size > 1;) {
+    const parts = leastFactor(size), mirrors = size === workers ? 1 : 2;
+    const step = (parts - 1) * (size / parts) / workers * bytes / link.bytes_per_s;
+    seconds += 2 * step + mirrors * Math.max(0, link.latency_s + step / pipeline - step);
+    size /= parts;
+  }
+  return seconds;
+}
+
+const DISTANT_S = 1e-3; // a round trip from which schedules cover the distance
+
 // `pipeline`: segments of a half (K). The busiest link carries the vector twice from four workers on. A leaf has few
-// segments under way, so a link waits if a segment takes less time than the latency.
+// segments under way, so a link waits if a segment takes less time than the latency. Distant leaves have enough.
 function treeTime(workers, bytes, pipeline, link) {
   const steps = 2 * (31 - Math.clz32(workers)), sent = Math.min(2, workers / 2) * bytes / link.bytes_per_s;
   if (workers < 2) return 0;
-  const filling = workers > 2 ? (steps - 1) / pipeline * bytes / link.bytes_per_s : 0;
-  return steps * link.latency_s + sent + filling + (pipeline - 1) * Math.max(0, link.latency_s - sent / pipeline) +
+  const near = 2 * link.latency_s < DISTANT_S, filling = workers > 2 ? (steps - 1) / pipeline * bytes / link.bytes_per_s : 0;
+  return steps * link.latency_s + sent + filling + (near ? (pipeline - 1) * Math.max(0, link.latency_s - sent / pipeline) : 0) +
     Math.min(1, (workers - 1) / 2) * bytes * link.reduce_s_per_byte;
 }
 

@@ -65,15 +65,17 @@ Test(predict, another_rate_scales_the_link)
     cr_expect_float_eq(on_fast.fit.constants.of[TERM_LINK] * 10 / constants->of[TERM_LINK], 1,
                        1e-9);
     cr_expect(!on_fast.one_machine && model->one_machine);
-    /* Long chunks hide the latency of all steps but one. A short vector shows it in all 2(W-1), and
-     * halving-doubling in 6. What is shown is combined with the processors' time. */
+    /* Long chunks and slices hide the latency of all steps but one. A short vector shows it in all
+     * 2(W-1), and with halving-doubling in 6. What is shown is combined with the processors' time.
+     */
     static const struct {
         struct predict_way way;
         uint64_t bytes;
         int shown;
     } cases[] = {{{.backend = "ring"}, 4 << 20, 1},
                  {{.backend = "ring"}, 4096, 14},
-                 {{.backend = "rhd"}, 4 << 20, 6},
+                 {{.backend = "rhd"}, 4 << 20, 1},
+                 {{.backend = "rhd"}, 4096, 6},
                  {{"ps", PLACEMENT_DEDICATED, 1}, 4 << 20, 2}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         double more = seconds_of(&on_far, cases[c].way, 8, cases[c].bytes) -

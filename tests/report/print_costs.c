@@ -6,22 +6,23 @@
 #include "ring/ring.h"
 
 static const struct cost_link links[] = {
-    {100e-6, 23.8e6, 0}, {50e-3, 23.8e6, 0}, {3e-6, 12.5e9, 0.2e-9}};
+    {100e-6, 23.8e6, 0}, {50e-3, 23.8e6, 0}, {3e-6, 12.5e9, 0.2e-9}, {400e-6, 12.5e9, 0}};
 static const size_t counts[] = {1199882, 138357544}; /* float32 */
 
-/* `pipeline` 0: the backend has no pipeline. The page knows no windows but the tree's. */
+/* The page knows no windows but the tree's. */
 static void print(const char *name, const struct cost_formula *formula, struct topology topology,
                   size_t pipeline)
 {
-    static const struct comm_options options = {0};
     static const char *comma = "";
     for (size_t l = 0; l < sizeof links / sizeof *links; l++) {
+        const struct comm_options options = {.link_bytes_per_s = links[l].bytes_per_s,
+                                             .round_trip_s = 2 * links[l].latency_s};
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
             const struct cost_shape shape = {
                 .topology = topology,
                 .count = counts[c],
                 .element_bytes = sizeof(float),
-                .pipeline = pipeline > 0 ? pipeline : 64,
+                .pipeline = pipeline,
                 .window =
                     formula == &tree_cost ? tree_cost.window(&topology, counts[c], &options) : 0};
             printf("%s{\"name\":\"%s\",\"workers\":%d,\"servers\":%d,\"spare\":%d,\"bytes\":%zu,"
@@ -42,7 +43,8 @@ int main(void)
     for (int w = 2; w <= 12; w++) {
         print("ring", &ring_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 10);
         print("ring", &ring_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 64);
-        print("rhd", &halving_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 0);
+        print("rhd", &halving_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 1);
+        print("rhd", &halving_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 64);
         print("tree", &tree_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 1);
         print("tree", &tree_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 64);
         for (int s = 1; s <= w; s++) {

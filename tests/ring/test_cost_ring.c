@@ -198,6 +198,24 @@ Test(cost, times_of_rhd_on_shared_hosts)
     expect_time_on(rhd(6, count), three_by_two, 0.004 + 2 * 4.0 / 6);
 }
 
+/*
+ * 1 MB over 1 MB/s, a = 0.1 s. Eight workers take steps of 500, 250, 125, 125, 250, 500 ms. With
+ * ten slices, a slice of a step and its latency take 150, 125, 112.5 ms, so every step but the last
+ * hides its latency. With a = 0.2 s they take 250, 225, 212.5 ms, and the two short steps wait 87.5
+ * ms each. One slice pays every latency.
+ */
+Test(cost, times_of_rhd_at_a_distance)
+{
+    const struct cost_link far = {0.1, 1e6, 0}, farther = {0.2, 1e6, 1e-8};
+    struct subject shape = rhd(8, 250000);
+    expect_close(time_s(&shape, &far), 1.75 + 6 * 0.1);
+    shape.shape.pipeline = 10;
+    expect_close(time_s(&shape, &far), 1.75 + 0.1);
+    expect_close(time_s(&shape, &farther), 1.75 + 0.2 + 2 * 0.0875 + 0.00875);
+    shape.shape.topology.workers = 3; /* two steps of 2/3 s */
+    expect_close(time_s(&shape, &far), 4.0 / 3 + 0.1);
+}
+
 /* The time of 1 MB over 1 MB/s, a = 1 ms: steps, the busiest link, and the filling of the trees. */
 static void expect_tree_time(int workers, size_t segments, const int *hosts, double expected_s)
 {
