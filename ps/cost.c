@@ -109,6 +109,17 @@ static double stall_s(const struct cost_shape *shape, double links_s, double lat
     return (pieces / window - 1) * fmax(0, 2 * latency_s + piece_s - window * piece_s);
 }
 
+/* The part of a latency that links are busy for, if pushes and answers load each direction alike.
+ * Answers leave while pushes are on their way. The last push and its answers hide nothing. */
+static double hidden_s(const struct cost_shape *shape, struct ps_load load, double links_s,
+                       double latency_s)
+{
+    if (load.both < 2 * load.pushing * (1 - 1e-9))
+        return 0;
+    double answers_s = links_s / 2, last_s = answers_s / (double)shape->pipeline;
+    return fmax(fmin(latency_s, answers_s - last_s), 0);
+}
+
 static double ps_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
     const struct topology *topology = &shape->topology;
@@ -119,7 +130,8 @@ static double ps_time_s(const struct cost_shape *shape, const struct cost_link *
         return 0;
     double links = load.both + (2 * load.pushing - load.both) / (double)shape->pipeline;
     double links_s = links * bytes / link->bytes_per_s;
-    return 2 * link->latency_s + links_s + stall_s(shape, links_s, link->latency_s) +
+    return 2 * link->latency_s + links_s - hidden_s(shape, load, links_s, link->latency_s) +
+           stall_s(shape, links_s, link->latency_s) +
            (topology->workers - 1) * load.share * bytes * link->reduce_s_per_byte;
 }
 

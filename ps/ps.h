@@ -24,6 +24,7 @@
  *
  *     time = 2a + (q + (2p - q)/K) M/B + (W-1) s M g
  *
+ * If q = 2p, answers leave while pushes are on their way, and hide min(a, p (1 - 1/K) M/B).
  * A window of w pieces may be shorter than the distance (shard.h chooses one that is not). The time
  * is then longer by (K/w - 1) times what 2a exceeds w-1 pieces by.
  *

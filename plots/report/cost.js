@@ -40,8 +40,10 @@ const DISTANT_S = 1e-3; // a round trip from which schedules cover the distance
 function treeTime(workers, bytes, pipeline, link) {
   const steps = 2 * (31 - Math.clz32(workers)), sent = Math.min(2, workers / 2) * bytes / link.bytes_per_s;
   if (workers < 2) return 0;
-  const near = 2 * link.latency_s < DISTANT_S, filling = workers > 2 ? (steps - 1) / pipeline * bytes / link.bytes_per_s : 0;
-  return steps * link.latency_s + sent + filling + (near ? (pipeline - 1) * Math.max(0, link.latency_s - sent / pipeline) : 0) +
+  const near = 2 * link.latency_s < DISTANT_S, full = (workers & (workers + 1)) === 0;
+  const first = (full ? steps : steps - 1) * bytes / link.bytes_per_s;
+  return steps * link.latency_s + ((pipeline - 1) * sent + first) / pipeline +
+    (near ? (pipeline - 1) * Math.max(0, link.latency_s - sent / pipeline) : 0) +
     Math.min(1, (workers - 1) / 2) * bytes * link.reduce_s_per_byte;
 }
 
@@ -53,7 +55,8 @@ function shares(workers, servers, spare) {
   return spare < workers ? { beside: (workers - spare) / all, spare: 2 * (workers - 1) / all } : { beside: 0, spare: 1 / spare };
 }
 
-// `pipeline`: pieces of a shard (K); one is pushed while another is pulled.
+// `pipeline`: pieces of a shard (K); one is pushed while another is pulled. With a server in each worker,
+// answers that leave while pushes are on their way hide a latency.
 function serverTime(workers, servers, spare, bytes, pipeline, link) {
   const share = shares(workers, servers, spare), loads = [];
   const host = (inside, own) => loads.push([inside * (1 - own), (workers - inside) * own]);
@@ -62,6 +65,8 @@ function serverTime(workers, servers, spare, bytes, pipeline, link) {
   if (spare > 0) host(0, share.spare);
   const pushing = Math.max(...loads.flat()), both = Math.max(...loads.map(([out, into]) => out + into));
   if (both === 0) return 0;
-  return 2 * link.latency_s + (both + (2 * pushing - both) / pipeline) * bytes / link.bytes_per_s +
+  const links = (both + (2 * pushing - both) / pipeline) * bytes / link.bytes_per_s;
+  const hidden = both < 2 * pushing * (1 - 1e-9) ? 0 : Math.max(0, Math.min(link.latency_s, links / 2 * (1 - 1 / pipeline)));
+  return 2 * link.latency_s + links - hidden +
     (workers - 1) * Math.max(share.beside, share.spare) * bytes * link.reduce_s_per_byte;
 }

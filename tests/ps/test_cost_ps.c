@@ -92,6 +92,19 @@ Test(cost, ps_fully_colocated_moves_what_the_ring_moves)
     }
 }
 
+/* 1 MB over 1 MB/s. Each link carries 0.75 s of pushes and 0.75 s of answers. In four pieces, all
+ * but the last push and its answers hide the latency of the first. */
+Test(cost, ps_with_a_server_in_each_worker_hides_a_latency)
+{
+    const struct cost_link near = {1e-3, 1e6, 0}, far = {1, 1e6, 0};
+    struct subject shape = ps(4, 4, PLACEMENT_COLOCATED, 250000);
+    shape.shape.pipeline = 4;
+    expect_close(time_s(&shape, &near), 1e-3 + 1.5);
+    expect_close(time_s(&shape, &far), 2 + 0.75 * 1.25);
+    shape.shape.topology.servers = 2; /* links are loaded unequally: nothing is hidden */
+    expect_close(time_s(&shape, &near), 2e-3 + 2 + 1.0 / 4);
+}
+
 Test(cost, times_of_ps_on_shared_hosts)
 {
     static const int server_beside[] = {0, 0, 2, 2}, server_apart[] = {0, 0, 0, 3},
@@ -144,8 +157,8 @@ Test(cost, time_of_mixed_placement)
     expect_close(time_s(&shape, &link), 0.002 + 1.25);
     shape = pipelined(4, 11, count);
     expect_close(time_s(&shape, &link), 0.002 + 1.25);
-    shape = pipelined(4, 4, count); /* k = 0: the ring's bytes */
-    expect_close(time_s(&shape, &link), 0.002 + 1.5);
+    shape = pipelined(4, 4, count);                   /* k = 0: the bytes of the ring */
+    expect_close(time_s(&shape, &link), 0.001 + 1.5); /* hides a latency */
     shape = pipelined(1, 2, count);
     expect_close(time_s(&shape, &link), 0.002 + 1.25);
     link.reduce_s_per_byte = 1e-8;
