@@ -320,15 +320,16 @@ const struct cost_formula halving_cost = {
  * L[t] is the bytes of half t, and E[t,r] is the number of r's neighbours in tree t: its children,
  * and its parent if it has one (tree.c). A rank thus sends at most 2 M.
  *
- *     time = 2h a + Q M/B + (2h-1)/K M/B + (K-1) max(0, a/s - Q/K M/B) + C M g,   h = lg W rounded
- * down
+ *     time = 2h a + ((K-1) Q + F)/K M/B + (K-1) max(0, a/s - Q/K M/B) + C M g
  *
- * Q M is the load of the busiest host's link: 2 M from 4 workers on. C M is what the busiest rank
- * adds: M if it has two children. The third term is the time to fill the trees, 2h-1 steps of two
- * segments; two workers have no such step. The fourth: a rank sends and receives a segment over
- * each of its edges in a step. A segment passes an edge in s steps (tree_stride). If they take less
- * than a, the link waits, because leaves send no more segments ahead. It is an estimate. The s of
- * distant workers is large enough, or K: all segments leave at once, and none waits.
+ * h is lg W rounded down. Q M is the load of the busiest host's link: 2 M from 4 workers on. C M is
+ * what the busiest rank adds: M if it has two children. The first segments take F/K M/B to pass the
+ * trees. F is 2h if all inner nodes have two children (W = 3, 7, 15, ...). It is about 2h-1 for
+ * other W, because there a node with one child is on the way. Each further segment crosses the
+ * busiest link Q times. The last term with K: a rank sends and receives a segment over each of its
+ * edges in a step. A segment passes an edge in s steps (tree_stride). If they take less than a, the
+ * link waits, because leaves send no more segments ahead. It is an estimate. The s of distant
+ * workers is large enough, or K: all segments leave at once, and none waits.
  *
  * Source: Sanders, Speck, Traeff 2009, "Two-tree algorithms for full bandwidth broadcast, reduction
  * and scan", section 3. The terms with K are ours, fitted to simulations (simulate.sh).
@@ -394,7 +395,8 @@ static double tree_time_s(const struct cost_shape *shape, const struct cost_link
     int workers = shape->topology.workers, steps = 2 * tree_height(workers);
     double bytes = (double)cost_bytes(shape, shape->count), pieces = (double)shape->pipeline;
     double link_s = busiest_link(shape, tree_share_apart, workers) * bytes / link->bytes_per_s;
-    double fill = workers > 2 ? steps - 1 : 0, stall_s = 0;
+    bool is_full = (workers & (workers + 1)) == 0;
+    double first_s = (steps - !is_full) * bytes / link->bytes_per_s, stall_s = 0;
     if (workers == 1)
         return 0;
     if (shape->window > 0) {
@@ -403,7 +405,8 @@ static double tree_time_s(const struct cost_shape *shape, const struct cost_link
             stride = INFINITY; /* all segments leave at once */
         stall_s = (pieces - 1) * fmax(0, link->latency_s / stride - link_s / pieces);
     }
-    return steps * link->latency_s + link_s + fill / pieces * bytes / link->bytes_per_s + stall_s +
+    double links_s = link_s > 0 ? ((pieces - 1) * link_s + first_s) / pieces : 0;
+    return steps * link->latency_s + links_s + stall_s +
            tree_share_added(shape) * bytes * link->reduce_s_per_byte;
 }
 

@@ -230,25 +230,25 @@ Test(cost, times_of_tree)
     const struct cost_link adding = {1e-3, 1e6, 1e-8};
     expect_tree_time(1, 1, NULL, 0);
     expect_tree_time(2, 10, NULL, 0.002 + 1);
-    expect_tree_time(3, 10, NULL, 0.002 + 1.5 + 0.1);
-    expect_tree_time(4, 10, NULL, 0.004 + 2 + 0.3);
-    expect_tree_time(7, 10, NULL, 0.004 + 2 + 0.3);
-    expect_tree_time(8, 1, NULL, 0.006 + 2 + 5);
-    expect_tree_time(8, 100, NULL, 0.006 + 2 + 0.05);
-    expect_tree_time(8, 10000, NULL, 0.006 + 2 + 0.0005 + 9999 * 0.0008); /* distant */
-    expect_tree_time(4, 10, one_host, 0.004 + 2 + 0.3);
-    expect_tree_time(4, 10, two_by_two, 0.004 + 2 + 0.3); /* two edges of each tree */
-    expect_tree_time(4, 10, uneven, 0.004 + 1 + 0.3);     /* worker 3: an edge of each */
+    expect_tree_time(3, 10, NULL, 0.002 + (9 * 1.5 + 2) / 10);
+    expect_tree_time(4, 10, NULL, 0.004 + (9 * 2 + 3) / 10.0);
+    expect_tree_time(7, 10, NULL, 0.004 + (9 * 2 + 4) / 10.0); /* a full tree */
+    expect_tree_time(8, 1, NULL, 0.006 + 5);
+    expect_tree_time(8, 100, NULL, 0.006 + (99 * 2 + 5) / 100.0);
+    expect_tree_time(8, 10000, NULL, 0.006 + 2.0003 + 9999 * 0.0008); /* distant */
+    expect_tree_time(4, 10, one_host, 0.004 + (9 * 2 + 3) / 10.0);
+    expect_tree_time(4, 10, two_by_two, 0.004 + (9 * 2 + 3) / 10.0); /* two edges of each tree */
+    expect_tree_time(4, 10, uneven, 0.004 + (9 + 3) / 10.0);         /* worker 3: an edge of each */
     struct subject shape = tree(2, 250000);
     expect_close(time_s(&shape, &adding), 0.002 + 1 + 0.005);
     shape = tree(8, 250000);
     shape.shape.pipeline = 10000;
     shape.shape.window = 6 * 6 + TREE_SEGMENTS_UNDER_WAY; /* a stride of 6: 1 ms in 1.2 ms */
-    expect_close(time_s(&shape, &(struct cost_link){1e-3, 1e6, 0}), 0.006 + 2 + 0.0005);
+    expect_close(time_s(&shape, &(struct cost_link){1e-3, 1e6, 0}), 0.006 + 2.0003);
     shape.shape.pipeline = 5; /* fewer than the stride: all leave at once */
-    expect_close(time_s(&shape, &(struct cost_link){1, 1e6, 0}), 6 + 2 + 1);
+    expect_close(time_s(&shape, &(struct cost_link){1, 1e6, 0}), 6 + (4 * 2 + 5) / 5.0);
     shape = tree(8, 250000);
-    expect_close(time_s(&shape, &adding), 0.006 + 7 + 0.01);
+    expect_close(time_s(&shape, &adding), 0.006 + 5 + 0.01);
 }
 
 /* At a distance the windows of formulas are those of the schedules: the tree's stall ends. */
