@@ -143,10 +143,11 @@ const struct cost_formula ring_cost = {
  * A step of t seconds moves K slices. It hides the latency if it takes longer than a slice and its
  * latency: slices in other steps are sent meanwhile (halving_under_way). Near workers have only few
  * slices under way, so on fast links they need more time. One slice pays 2 F a. F is the number of
- * W's prime factors: lg W for a power of two, less for other W. If ranks share hosts, the load of
- * the busiest host's link replaces 2(W-1)/W. A step in which groups become groups of n loads it
- * with n/W for every two partners on different hosts. The way back loads it as much. A short vector
- * among 2, 4, 8, ... workers (halving.c) makes every rank send and receive lg W M, and
+ * cuts: W's prime factors for radix 2 (lg W for a power of two, less for other W), log_R W for a
+ * power of the radix R, and 1 if R is at least W. If ranks share hosts, the load of the busiest
+ * host's link replaces 2(W-1)/W. A step in which groups become groups of n loads it with n/W for
+ * every two partners on different hosts. The way back loads it as much. A short vector among 2, 4,
+ * 8, ... workers (halving.c) makes every rank send and receive lg W M, and
  *
  *     time = lg W (a + M/B + M g)
  *
@@ -164,16 +165,17 @@ static uint64_t chunks_bytes(const struct cost_shape *shape, int first, int size
 }
 
 /*
- * Bytes that a rank receives while halving. Its group of `size` is cut into p parts, p the least
- * prime factor, until the rank is alone. In each cut one rank of every other part sends the chunks
- * of the rank's new group.
+ * Bytes that a rank receives while halving. Its group of `size` is cut into p parts (halving_parts)
+ * until the rank is alone. In each cut one rank of every other part sends the chunks of the rank's
+ * new group.
  */
 static uint64_t halving_received(const struct cost_shape *shape, int rank)
 {
     uint64_t bytes = 0;
-    int first = 0, size = shape->topology.workers, chunk = halving_chunk(size, rank);
+    int radix = shape->radix, first = 0, size = shape->topology.workers;
+    int chunk = halving_chunk(size, radix, rank);
     while (size > 1) {
-        int parts = halving_parts(size);
+        int parts = halving_parts(size, radix);
         size /= parts;
         first += (chunk - first) / size * size;
         bytes += (uint64_t)(parts - 1) * chunks_bytes(shape, first, size);
@@ -185,14 +187,14 @@ static uint64_t halving_received(const struct cost_shape *shape, int rank)
 static size_t halving_pipeline(const struct topology *topology, size_t count,
                                const struct comm_options *options)
 {
-    return halving_slices(topology->workers, count,
+    return halving_slices(topology->workers, options->radix, count,
                           compress_float_bytes(options->compress, options->segment_bytes));
 }
 
 static bool is_whole(const struct cost_shape *shape)
 {
     return shape->element_bytes == sizeof(float) && shape->count > 0 &&
-           doubling_is_short(shape->topology.workers, shape->pipeline,
+           doubling_is_short(shape->topology.workers, shape->radix, shape->pipeline,
                              cost_bytes(shape, shape->count));
 }
 
@@ -206,7 +208,7 @@ static struct cost_traffic halving_traffic(const struct cost_shape *shape, int r
         return (struct cost_traffic){all, all};
     }
     uint64_t given = cost_bytes(shape, shape->count) -
-                     cost_part_bytes(shape, workers, halving_chunk(workers, rank));
+                     cost_part_bytes(shape, workers, halving_chunk(workers, shape->radix, rank));
     uint64_t bytes = given + halving_received(shape, rank);
     return (struct cost_traffic){bytes, bytes};
 }
@@ -227,7 +229,7 @@ static double share_apart(const struct cost_shape *shape, int rank)
     double share = 0;
     int workers = shape->topology.workers;
     for (int size = workers; size > 1;) {
-        int parts = halving_parts(size), stride = workers / size;
+        int parts = halving_parts(size, shape->radix), stride = workers / size;
         share += 2.0 * partners_apart(shape, rank, stride, parts) * (size / parts) / workers;
         size /= parts;
     }
@@ -268,7 +270,7 @@ static double halving_waits_s(const struct cost_shape *shape, double link_s, dou
     double waits_s = latency_s, pieces = fmax((double)shape->pipeline, 1);
     int workers = shape->topology.workers;
     for (int size = workers; size > 1;) {
-        int parts = halving_parts(size), mirrors = size == workers ? 1 : 2;
+        int parts = halving_parts(size, shape->radix), mirrors = size == workers ? 1 : 2;
         size /= parts;
         double step_s = link_s * (parts - 1) * size / (2 * (workers - 1));
         waits_s += mirrors * fmax(0, latency_s + step_s / pieces - step_s);
@@ -276,7 +278,7 @@ static double halving_waits_s(const struct cost_shape *shape, double link_s, dou
     return waits_s;
 }
 
-/* One step for each prime factor while halving, and one while doubling. */
+/* One step for each cut while halving, and one while doubling. */
 static double halving_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
     if (is_whole(shape))
@@ -296,10 +298,13 @@ static struct cost_messages halving_messages(const struct topology *topology, si
     const struct cost_shape shape = {.topology = *topology,
                                      .count = count,
                                      .element_bytes = compress_element_bytes(options->compress),
-                                     .pipeline = slices};
+                                     .pipeline = slices,
+                                     .radix = options->radix};
     double each = 0;
-    for (int size = topology->workers; size > 1; size /= halving_parts(size))
-        each += 2.0 * (halving_parts(size) - 1) * (double)slices;
+    for (int size = topology->workers, parts; size > 1; size /= parts) {
+        parts = halving_parts(size, options->radix);
+        each += 2.0 * (parts - 1) * (double)slices;
+    }
     if (is_whole(&shape))
         each = doubling_steps(topology->workers);
     return (struct cost_messages){each, each * topology->workers};

@@ -40,17 +40,22 @@
  *   step 0        1 > 1 [0], 2 > 2 [0]     2 > 2 [1], 0 > 0 [1]     0 > 0 [2], 1 > 1 [2]
  *   step 1        0 > 1 [012], 0 > 2 [012] 1 > 2 [012], 1 > 0 [012] 2 > 0 [012], 2 > 1 [012]
  *
- * Order of addition. The order is a tree, fixed by N, so all runs give the same bits. Each sum is
- * made by one worker and copied, so all workers hold the same bits. --reduce-order ring, another
- * order, is refused.
+ * Radix. On links with a long latency fewer steps are worth more messages. With radix R a group
+ * is cut into as many parts as possible up to R (halving_schedule.h), so N = R^k takes 2k steps. R
+ * = N makes every N the direct exchange of the last table: each worker sends every other one its
+ * part, and the sums come back. The bytes stay 2(N-1)/N M for every R.
+ *
+ * Order of addition. The order is a tree, fixed by N and R, so all runs give the same bits. Each
+ * sum is made by one worker and copied, so all workers hold the same bits. --reduce-order ring,
+ * another order, is refused.
  *
  * Slices. A worker that waits for the one message of a step leaves its link idle. A long vector is
  * therefore cut into slices. They go through the algorithm independently of each other, a few steps
  * apart. While one slice waits for a message or adds it, messages of other slices are on the wire.
  * A short vector is one slice and costs one message a step. Messages are taken from any peer in
  * order of arrival. The field `after` counts the receives that a message must wait for; nothing
- * else waits (halving_schedule.h). Very short vectors among 2, 4, 8, ... workers use recursive
- * doubling instead (below).
+ * else waits (halving_schedule.h). Very short vectors among 2, 4, 8, ... workers that halving cuts
+ * in halves use recursive doubling instead (below).
  *
  * Code, top-down. halving_allreduce is the algorithm. The functions above it send what is ready,
  * post receives ahead, wait for the next message and process it. They obey the list of messages,
@@ -280,7 +285,7 @@ static bool doubling_suits(const struct doubling *doubling, size_t slices,
                            const struct codec *codec)
 {
     return codec->compress == COMPRESS_NONE && (!codec->reduction || codec->reduction->commutes) &&
-           doubling_is_short(doubling->site->workers, slices,
+           doubling_is_short(doubling->site->workers, doubling->site->options->radix, slices,
                              codec->count * codec_element_bytes(doubling->site->options));
 }
 
@@ -331,7 +336,7 @@ static enum status doubling_init(struct doubling *doubling, const struct backend
     size_t longest = 0;
     for (size_t b = 0; b < site->layout->buckets; b++) {
         size_t bytes = site->layout->counts[b] * codec_element_bytes(site->options);
-        if (doubling_is_short(site->workers, 1, bytes))
+        if (doubling_is_short(site->workers, site->options->radix, 1, bytes))
             longest = size_larger(longest, bytes);
     }
     *doubling = (struct doubling){.site = site};
@@ -430,7 +435,7 @@ static enum status list_messages(struct halving_schedule *schedule, const struct
                                  size_t count)
 {
     const struct comm_options *options = site->options;
-    return halving_schedule_init(schedule, site->workers, site->index, count,
+    return halving_schedule_init(schedule, site->workers, options->radix, site->index, count,
                                  compress_float_bytes(options->compress, options->segment_bytes),
                                  halving_under_way(site->workers, count, options));
 }

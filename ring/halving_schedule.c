@@ -19,8 +19,12 @@ struct halving_group {
     int chunk;
 };
 
-int halving_parts(int n)
+int halving_parts(int n, int radix)
 {
+    for (int p = radix < n ? radix : n; p >= 2; p--) {
+        if (n % p == 0)
+            return p;
+    }
     for (int p = 2; p * p <= n; p++) {
         if (n % p == 0)
             return p;
@@ -28,19 +32,19 @@ int halving_parts(int n)
     return n;
 }
 
-int halving_steps(int workers)
+int halving_steps(int workers, int radix)
 {
     int steps = 0;
-    for (int size = workers; size > 1; size /= halving_parts(size))
+    for (int size = workers; size > 1; size /= halving_parts(size, radix))
         steps += 2;
     return steps;
 }
 
-int halving_chunk(int workers, int rank)
+int halving_chunk(int workers, int radix, int rank)
 {
     int chunk = 0;
     for (int size = workers; size > 1;) {
-        int parts = halving_parts(size);
+        int parts = halving_parts(size, radix);
         size /= parts;
         chunk += rank % parts * size;
         rank /= parts;
@@ -70,11 +74,11 @@ static struct halving_group subgroup(const struct halving_cut *cut, int part)
                                   size, group->chunk + part * size};
 }
 
-static size_t count_exchanges(int workers)
+static size_t count_exchanges(int workers, int radix)
 {
     size_t exchanges = 0;
-    for (int size = workers; size > 1; size /= halving_parts(size))
-        exchanges += (size_t)halving_parts(size) - 1;
+    for (int size = workers; size > 1; size /= halving_parts(size, radix))
+        exchanges += (size_t)halving_parts(size, radix) - 1;
     return exchanges;
 }
 
@@ -83,7 +87,7 @@ static void cut_groups(struct halving_schedule *schedule, struct halving_cut cut
     struct halving_group group = {0, 1, schedule->workers, 0};
     struct halving_exchange *exchange = schedule->exchanges;
     for (struct halving_cut *cut = cuts; group.size > 1; cut++) {
-        int parts = halving_parts(group.size);
+        int parts = halving_parts(group.size, schedule->radix);
         int at = (schedule->rank - group.first) / group.stride;
         *cut = (struct halving_cut){group, parts, at % parts, exchange};
         group = subgroup(cut, cut->part);
@@ -138,7 +142,7 @@ static void add_slice(struct halving_schedule *schedule, const struct halving_cu
                       size_t slice, size_t under_way)
 {
     size_t received = 0;
-    int steps = halving_steps(schedule->workers);
+    int steps = halving_steps(schedule->workers, schedule->radix);
     for (int step = 0; step < steps; step++) {
         bool reduces = step < steps / 2;
         struct halving_item item = {
@@ -184,9 +188,9 @@ static void find_replaced(struct halving_exchange *exchange)
 
 /* Elements of a slice. Its first message is the longest: one of as many parts as there are
  * subgroups. */
-static size_t slice_count(int workers, size_t count, size_t segment_bytes)
+static size_t slice_count(int workers, int radix, size_t count, size_t segment_bytes)
 {
-    size_t n = (size_t)workers, parts = (size_t)halving_parts(workers);
+    size_t n = (size_t)workers, parts = (size_t)halving_parts(workers, radix);
     if (segment_bytes == 0) {
         segment_bytes = size_divide_up(count * sizeof(float), parts * SLICES_WANTED);
         if (segment_bytes < SEGMENT_BYTES_MIN)
@@ -199,9 +203,9 @@ static size_t slice_count(int workers, size_t count, size_t segment_bytes)
     return slices ? size_divide_up(size_divide_up(count, slices), n) * n : n;
 }
 
-size_t halving_slices(int workers, size_t count, size_t segment_bytes)
+size_t halving_slices(int workers, int radix, size_t count, size_t segment_bytes)
 {
-    return size_divide_up(count, slice_count(workers, count, segment_bytes));
+    return size_divide_up(count, slice_count(workers, radix, count, segment_bytes));
 }
 
 size_t halving_under_way(int workers, size_t count, const struct comm_options *options)
@@ -209,19 +213,21 @@ size_t halving_under_way(int workers, size_t count, const struct comm_options *o
     size_t held = comm_bytes_held(options);
     if (held == 0 || workers == 1 || count == 0)
         return HALVING_SLICES_UNDER_WAY;
+    int radix = options->radix;
     size_t segment_bytes = compress_float_bytes(options->compress, options->segment_bytes);
-    size_t parts = (size_t)halving_parts(workers), steps = (size_t)halving_steps(workers);
-    size_t first_bytes = slice_count(workers, count, segment_bytes) / parts * (parts - 1) *
+    size_t parts = (size_t)halving_parts(workers, radix);
+    size_t steps = (size_t)halving_steps(workers, radix);
+    size_t first_bytes = slice_count(workers, radix, count, segment_bytes) / parts * (parts - 1) *
                          compress_element_bytes(options->compress);
     size_t wanted = steps + size_divide_up(steps * (held / 2), first_bytes);
-    size_t all = steps * halving_slices(workers, count, segment_bytes);
+    size_t all = steps * halving_slices(workers, radix, count, segment_bytes);
     return size_larger(size_smaller(wanted, all), HALVING_SLICES_UNDER_WAY);
 }
 
 static enum status allocate(struct halving_schedule *schedule)
 {
     size_t each = 2 * schedule->slices; /* limit of an exchange's sends, and of its receives */
-    schedule->exchange_count = count_exchanges(schedule->workers);
+    schedule->exchange_count = count_exchanges(schedule->workers, schedule->radix);
     schedule->exchanges = calloc(schedule->exchange_count + 1, sizeof *schedule->exchanges);
     schedule->items = calloc(2 * each * schedule->exchange_count + 1, sizeof *schedule->items);
     if (!schedule->exchanges || !schedule->items) {
@@ -236,15 +242,17 @@ static enum status allocate(struct halving_schedule *schedule)
     return STATUS_OK;
 }
 
-enum status halving_schedule_init(struct halving_schedule *schedule, int workers, int rank,
-                                  size_t count, size_t segment_bytes, size_t under_way)
+enum status halving_schedule_init(struct halving_schedule *schedule, int workers, int radix,
+                                  int rank, size_t count, size_t segment_bytes, size_t under_way)
 {
     CHECK(workers > 0 && rank >= 0 && rank < workers && under_way > 0);
-    *schedule = (struct halving_schedule){.workers = workers,
-                                          .rank = rank,
-                                          .count = count,
-                                          .slice_count = slice_count(workers, count, segment_bytes),
-                                          .slices = halving_slices(workers, count, segment_bytes)};
+    *schedule =
+        (struct halving_schedule){.workers = workers,
+                                  .radix = radix,
+                                  .rank = rank,
+                                  .count = count,
+                                  .slice_count = slice_count(workers, radix, count, segment_bytes),
+                                  .slices = halving_slices(workers, radix, count, segment_bytes)};
     enum status status = allocate(schedule);
     if (status != STATUS_OK)
         return status;
@@ -271,10 +279,11 @@ void halving_schedule_fini(struct halving_schedule *schedule)
 
 /* -------- short vectors ----------------------------------------------------------------------- */
 
-bool doubling_is_short(int workers, size_t slices, size_t bytes)
+bool doubling_is_short(int workers, int radix, size_t slices, size_t bytes)
 {
     bool power_of_two = (workers & (workers - 1)) == 0;
-    return workers > 1 && power_of_two && slices == 1 && bytes <= DOUBLING_BYTES_MAX;
+    bool in_halves = halving_steps(workers, radix) == 2 * doubling_steps(workers);
+    return workers > 1 && power_of_two && in_halves && slices == 1 && bytes <= DOUBLING_BYTES_MAX;
 }
 
 int doubling_steps(int workers)

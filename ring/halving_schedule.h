@@ -10,14 +10,16 @@
  *
  * A *group* is the workers that still add up the same run of chunks, one for each of them. At first
  * all N workers are one group. A step of reduce-scatter deals every group of n out to p subgroups,
- * as cards are dealt, so neighbours get into different ones. Here p is the least prime that divides
- * n: 2 if n is even. Each subgroup gets a p-th of the chunks. Worker j of a subgroup exchanges with
- * worker j of each of the p-1 other subgroups. It sends the chunks of the other subgroup and adds
- * the received chunks to those of its subgroup. The first step, with the longest messages, is thus
- * between neighbours, and the last, with the shortest, between workers that are far apart. If
- * neighbours share a rack, few bytes leave it. All-gather is reduce-scatter in reverse: each worker
- * sends back, complete, what it received. Let S be the number of prime factors of N, at most lg N.
- * There are 2 S *steps*.
+ * as cards are dealt, so neighbours get into different ones. Here p is the largest divisor of n
+ * from 2 to the *radix* R; if n has none, its least prime factor. With R = 2, the default, p is
+ * thus the least prime that divides n. With R >= N one step deals out all workers. Each subgroup
+ * gets a p-th of the chunks. Worker j of a subgroup exchanges with worker j of each of the p-1
+ * other subgroups. It sends the chunks of the other subgroup and adds the received chunks to those
+ * of its subgroup. The first step, with the longest messages, is thus between neighbours, and the
+ * last, with the shortest, between workers that are far apart. If neighbours share a rack, few
+ * bytes leave it. All-gather is reduce-scatter in reverse: each worker sends back, complete, what
+ * it received. Let S be the number of cuts: the prime factors of N for R = 2, at most lg N; log_R N
+ * if N is a power of R; 1 for R >= N. There are 2 S *steps*.
  *
  * Elements that worker r sends: in reduce-scatter all chunks but its own, count - L[c]; in
  * all-gather as many as it received in reduce-scatter. The latter is the sum over the steps of p-1
@@ -32,8 +34,8 @@
  *
  * Sources: Rabenseifner 2004, "Optimization of collective reduction operations", section 4. Thakur,
  * Rabenseifner, Gropp 2005, "Optimization of collective communication operations in MPICH", section
- * 4.5. Factors other than two: Ruefenacht, Bull, Booth 2017, "Generalisation of recursive doubling
- * for AllReduce". Slices are ours.
+ * 4.5. Factors other than two, which R merges: Ruefenacht, Bull, Booth 2017, "Generalisation of
+ * recursive doubling for AllReduce". Slices are ours.
  */
 #ifndef PSRING_RING_HALVING_SCHEDULE_H
 #define PSRING_RING_HALVING_SCHEDULE_H
@@ -71,7 +73,7 @@ struct halving_exchange {
 };
 
 struct halving_schedule {
-    int workers, rank;
+    int workers, radix, rank; /* radix: R */
     size_t count;
     size_t slice_count; /* elements of a slice, at most; a multiple of N */
     size_t slices;      /* K */
@@ -83,18 +85,19 @@ struct halving_schedule {
 
 /* `segment_bytes`: wanted length of the longest message; 0: chosen here. `under_way`: U, from
  * halving_under_way. STATUS_NO_MEMORY is logged. */
-enum status halving_schedule_init(struct halving_schedule *schedule, int workers, int rank,
-                                  size_t count, size_t segment_bytes, size_t under_way);
+enum status halving_schedule_init(struct halving_schedule *schedule, int workers, int radix,
+                                  int rank, size_t count, size_t segment_bytes, size_t under_way);
 void halving_schedule_fini(struct halving_schedule *schedule);
 
-int halving_steps(int workers); /* 2 S */
-int halving_parts(int n);       /* p: number of subgroups that a group of n is cut into */
+/* Here and below a radix below 2 means 2, and one above the workers means all of them. */
+int halving_steps(int workers, int radix); /* 2 S */
+int halving_parts(int n, int radix); /* p: number of subgroups that a group of n is cut into */
 /* The chunk that is complete at `rank` after reduce-scatter: its number in the mixed radix of the
- * factors, with the digits reversed. */
-int halving_chunk(int workers, int rank);
+ * cuts, with the digits reversed. */
+int halving_chunk(int workers, int radix, int rank);
 
 /* K; 0 for an empty vector. */
-size_t halving_slices(int workers, size_t count, size_t segment_bytes);
+size_t halving_slices(int workers, int radix, size_t count, size_t segment_bytes);
 
 /*
  * U, the number of slices under way: HALVING_SLICES_UNDER_WAY among near workers, more at a
@@ -125,8 +128,8 @@ size_t halving_under_way(int workers, size_t count, const struct comm_options *o
 enum { DOUBLING_BYTES_MAX = 2048, DOUBLING_STEPS_MAX = 30 };
 
 /* Whether a vector of `bytes` in `slices` slices of halving uses recursive doubling, if it is not
- * compressed. */
-bool doubling_is_short(int workers, size_t slices, size_t bytes);
+ * compressed. Only if halving cuts in halves, so that both add in the same order. */
+bool doubling_is_short(int workers, int radix, size_t slices, size_t bytes);
 int doubling_steps(int workers); /* lg N */
 
 #endif

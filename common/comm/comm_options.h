@@ -115,6 +115,7 @@ struct comm_options {
     enum reduce_order reduce_order;
     size_t segment_bytes; /* longest message; 0: chosen (ring/schedule, ps/shard) */
     int window; /* chunks that a worker may have unanswered at a server; 0: chosen (ps/shard) */
+    int radix;  /* (rhd) the most parts that a step cuts a group into, from 2; 0: 2 */
     /* NULL: float32, summed and multiplied by comm_layout.scale. Otherwise the elements' type and
      * the operation on them; compression is then impossible. */
     const struct reduction *reduction;

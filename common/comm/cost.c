@@ -17,7 +17,8 @@ struct cost_shape cost_shape_of(const struct cost_formula *formula, const struct
                                .window =
                                    formula->window ? formula->window(topology, count, options) : 0,
                                .hosts = hosts,
-                               .order = options->reduce_order};
+                               .order = options->reduce_order,
+                               .radix = options->radix};
 }
 
 /* -------- hosts ------------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@ struct cost_shape {
      * differ. */
     const int *hosts;
     enum reduce_order order;
+    int radix; /* comm_options.radix */
 };
 
 /* The full-duplex link of each host. */

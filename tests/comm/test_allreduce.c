@@ -483,6 +483,27 @@ static void check_distance(enum transport_kind transport)
     free(far);
 }
 
+/* Radices that cut the workers in another way than 2. With 16 all exchange directly. The segments
+ * have 64 elements, so the longest vector is cut into slices. */
+static void check_radices(enum transport_kind transport)
+{
+    static const size_t counts[] = {0, 1, 3, 15, 16, 17, 100, 5003};
+    static const int radices[] = {3, 4, 6, 8, 16};
+    int before = 2;
+    for (size_t r = 0; r < sizeof radices / sizeof *radices; r++) {
+        if (halving_parts(world->size, radices[r]) == before && world->size > 1)
+            continue;
+        before = halving_parts(world->size, radices[r]);
+        struct shape shape = {.backend = &backend_rhd,
+                              .transport = transport,
+                              .segment_bytes = 256,
+                              .radix = radices[r]};
+        check_counts(&shape, counts, sizeof counts / sizeof *counts);
+        if (radices[r] == 4)
+            check_buckets(&shape);
+    }
+}
+
 /* Checks that need one world size only. */
 static void check_once(enum transport_kind transport)
 {
@@ -520,7 +541,7 @@ Test(allreduce, ring_and_halving_over_zmq)
     check_sizes(TRANSPORT_ZMQ, check_collectives);
 }
 
-/* Every number of workers has other trees. */
+/* Every number of workers has other trees and other factors. */
 static void check_every_size(enum transport_kind transport,
                              void (*check)(enum transport_kind transport))
 {
@@ -547,6 +568,16 @@ Test(allreduce, distant_over_tcp)
 Test(allreduce, distant_over_zmq)
 {
     check_sizes(TRANSPORT_ZMQ, check_distance);
+}
+
+Test(allreduce, radices_over_tcp)
+{
+    check_every_size(TRANSPORT_TCP, check_radices);
+}
+
+Test(allreduce, radices_over_zmq)
+{
+    check_every_size(TRANSPORT_ZMQ, check_radices);
 }
 
 Test(allreduce, hierarchical_over_tcp)

@@ -234,6 +234,24 @@ Test(cost, bound)
 
 /* -------- messages ---------------------------------------------------------------------------- */
 
+static void expect_halving_messages(int workers, int radix, size_t count)
+{
+    const struct topology none = {.workers = workers};
+    const struct comm_options options = {.radix = radix};
+    struct halving_schedule halving;
+    size_t sends = 0;
+    cr_assert(halving_schedule_init(&halving, workers, radix, 0, count, 0,
+                                    HALVING_SLICES_UNDER_WAY) == STATUS_OK);
+    for (size_t e = 0; e < halving.exchange_count; e++)
+        sends += halving.exchanges[e].send_count;
+    struct cost_messages messages = halving_cost.messages(&none, count, &options);
+    if (!doubling_is_short(workers, radix, halving.slices, count * sizeof(float)))
+        cr_expect(messages.busiest == (double)sends, "%d workers, radix %d, %zu: %g, %zu", workers,
+                  radix, count, messages.busiest, sends);
+    cr_expect(messages.all == workers * messages.busiest);
+    halving_schedule_fini(&halving);
+}
+
 /* The messages are those of halving's lists, the ring's items, and each worker's chunks for each
  * server. */
 Test(cost, messages_are_those_of_the_schedules)
@@ -243,20 +261,11 @@ Test(cost, messages_are_those_of_the_schedules)
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         for (int workers = 2; workers <= 9; workers++) {
             const struct topology none = {.workers = workers};
-            struct halving_schedule halving;
             struct schedule schedule;
-            size_t sends = 0;
-            cr_assert(halving_schedule_init(&halving, workers, 0, counts[c], 0,
-                                            HALVING_SLICES_UNDER_WAY) == STATUS_OK);
-            for (size_t e = 0; e < halving.exchange_count; e++)
-                sends += halving.exchanges[e].send_count;
-            struct cost_messages messages = halving_cost.messages(&none, counts[c], &options);
-            if (!doubling_is_short(workers, halving.slices, counts[c] * sizeof(float)))
-                cr_expect(messages.busiest == (double)sends, "%d workers, %zu: %g, %zu", workers,
-                          counts[c], messages.busiest, sends);
-            halving_schedule_fini(&halving);
+            for (int radix = 0; radix <= workers; radix++)
+                expect_halving_messages(workers, radix, counts[c]);
             schedule_init(&schedule, workers, 0, counts[c], 0, NULL);
-            messages = ring_cost.messages(&none, counts[c], &options);
+            struct cost_messages messages = ring_cost.messages(&none, counts[c], &options);
             cr_expect(messages.busiest ==
                       (double)(workers == 2 ? schedule.pieces : schedule_items(&schedule)));
             cr_expect(messages.all == workers * messages.busiest);

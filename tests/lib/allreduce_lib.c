@@ -19,6 +19,7 @@ struct allreduce_setup allreduce_setup(const struct shape *shape, const size_t *
                     .servers = shape->servers,
                     .placement = shape->placement,
                     .segment_bytes = shape->segment_bytes,
+                    .radix = shape->radix,
                     .compress = shape->compress,
                     .error_feedback = shape->feedback,
                     .timeout_ms = 20000},
@@ -118,16 +119,23 @@ static size_t ring_elements(int workers, int rank, size_t count, bool sent)
            chunk_of(count, n, (first + 1) % n).count;
 }
 
+/* The parts of a cut: of the numbers that divide n, the last one up to the radix, or the first. */
+static size_t parts_of(size_t n, int radix)
+{
+    size_t parts = 0;
+    for (size_t p = 2; p <= n && (parts == 0 || p <= (size_t)radix); p++)
+        parts = n % p == 0 ? p : parts;
+    return parts;
+}
+
 /* Halving-doubling: the workers are dealt out to 2 parts (or 3, 5, ...), and each part again. Each
  * part has a run of chunks. In reduce-scatter a worker sends every chunk except its own, and at
  * each cut receives the chunks of its part from every other part. All-gather does the reverse. */
-static size_t halving_elements(int workers, int rank, size_t count)
+static size_t halving_elements(int workers, int radix, int rank, size_t count)
 {
     size_t n = (size_t)workers, place = (size_t)rank, first = 0, size = n, elements = count;
     while (size > 1) {
-        size_t parts = 2;
-        while (size % parts)
-            parts++;
+        size_t parts = parts_of(size, radix);
         size /= parts;
         first += place % parts * size;
         place /= parts;
@@ -176,12 +184,14 @@ static size_t hierarchical_elements(const struct shape *shape, int workers, int 
     return elements;
 }
 
-/* A short, uncompressed vector of 2, 4, 8, ... workers, whose half is no longer than a segment. */
+/* A short, uncompressed vector of 2, 4, 8, ... workers, whose half is no longer than a segment, if
+ * no radix cuts four workers at once. */
 static bool is_doubled(const struct shape *shape, int workers, size_t count)
 {
     size_t segment = (shape->segment_bytes + sizeof(float) - 1) / sizeof(float);
-    return workers > 1 && (workers & (workers - 1)) == 0 && shape->compress == COMPRESS_NONE &&
-           count * sizeof(float) <= DOUBLING_BYTES_MAX && (segment == 0 || count <= 2 * segment);
+    return workers > 1 && (workers & (workers - 1)) == 0 && (workers == 2 || shape->radix < 4) &&
+           shape->compress == COMPRESS_NONE && count * sizeof(float) <= DOUBLING_BYTES_MAX &&
+           (segment == 0 || count <= 2 * segment);
 }
 
 /* The whole vector, once for each time that the workers can be halved. */
@@ -219,7 +229,7 @@ static size_t worker_elements(const struct shape *shape, int workers, int rank, 
     if (shape->backend == &backend_rhd && is_doubled(shape, workers, count))
         return doubling_elements(workers, count);
     if (shape->backend == &backend_rhd)
-        return halving_elements(workers, rank, count);
+        return halving_elements(workers, shape->radix, rank, count);
     if (shape->backend == &backend_tree)
         return tree_elements(workers, rank, count);
     if (shape->backend == &backend_hierarchical)

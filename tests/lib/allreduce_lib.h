@@ -19,6 +19,7 @@ struct shape {
     int servers; /* as in comm_options; with mixed placement the spare servers */
     enum placement placement;
     size_t segment_bytes;
+    int radix; /* of rhd; 0: 2 */
     enum compress compress;
     bool feedback;
     int locals;     /* workers on each host (allreduce_play_hosts); 0: the real hosts */

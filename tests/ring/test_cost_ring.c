@@ -91,15 +91,36 @@ Test(cost, rhd_of_other_factors)
     expect_traffic(shape, 2, 4 + 2 * 1, 4 + 2 * 1);
 }
 
-Test(cost, rhd_even_is_the_bound_for_every_world)
+Test(cost, rhd_even_is_the_bound_for_every_world_and_radix)
 {
     for (int workers = 1; workers <= WORKERS_MAX; workers++) {
         uint64_t expected = 2u * (uint64_t)(workers - 1) * 840 / (uint64_t)workers;
-        for (int rank = 0; rank < workers; rank++) {
-            expect_traffic(halved(workers, 840), rank, expected, expected);
-            expect_traffic(rhd(workers, 0), rank, 0, 0);
+        for (int i = 0; i < workers * WORKERS_MAX; i++) {
+            struct subject even = halved(workers, 840);
+            even.shape.radix = i / workers + 1;
+            expect_traffic(even, i % workers, expected, expected);
+            expect_traffic(rhd(workers, 0), i % workers, 0, 0);
         }
     }
+}
+
+/* 10 elements in 4 chunks, 3 3 2 2. With radix 4 a worker sends all chunks but its own, then its
+ * own to three others. A short vector does so, too: the exchange takes as few steps as doubling. */
+Test(cost, rhd_direct)
+{
+    static const uint64_t own[] = {3, 3, 2, 2};
+    struct subject shape = rhd(4, 10);
+    shape.shape.radix = 4;
+    for (int rank = 0; rank < 4; rank++)
+        expect_traffic(shape, rank, 10 + 2 * own[rank], 10 + 2 * own[rank]);
+    shape = rhd(8, 250000);
+    shape.shape.radix = 8;
+    expect_time_on(shape, NULL, 2e-3 + 1.75);
+    shape.shape.radix = 4; /* 4 and 2 */
+    expect_time_on(shape, NULL, 4e-3 + 1.75);
+    shape = rhd(9, 250000);
+    shape.shape.radix = 3;
+    expect_time_on(shape, NULL, 4e-3 + 16.0 / 9);
 }
 
 /* 2, 4, 8 workers send a short vector whole in each of 1, 2, 3 steps. A longer one is halved. */

@@ -8,11 +8,25 @@
 
 #include "ring/halving_schedule.h"
 
-enum { WORKERS_MAX = 12, SLICES_MAX = 4096 };
+enum { WORKERS_MAX = 16, SLICES_MAX = 4096 };
 
 static const size_t counts[] = {0, 1, 2, 3, 5, 7, 8, 63, 64, 1000, 2520, 10007};
 static const size_t segments[] = {4, 64, 1000, 0};
-enum { COUNTS = sizeof counts / sizeof *counts, SEGMENTS = sizeof segments / sizeof *segments };
+static const int radices[] = {2, 3, 4, 6, 8, WORKERS_MAX};
+enum {
+    COUNTS = sizeof counts / sizeof *counts,
+    SEGMENTS = sizeof segments / sizeof *segments,
+    RADICES = sizeof radices / sizeof *radices
+};
+
+/* The parts of a cut: of the numbers that divide n, the last one up to the radix, or the first. */
+static int parts_of(int n, int radix)
+{
+    int parts = 0;
+    for (int p = 2; p <= n && (parts == 0 || p <= radix); p++)
+        parts = n % p == 0 ? p : parts;
+    return parts;
+}
 
 /* One worker: its schedule, the progress of its exchanges, and what it holds of every element: a
  * set of workers, one bit each, whose contributions have been added. */
@@ -30,17 +44,17 @@ struct play {
     struct player players[WORKERS_MAX];
 };
 
-static void play_start(struct play *play, int workers, size_t count, size_t segment_bytes,
-                       size_t under_way)
+static void play_start(struct play *play, int workers, int radix, size_t count,
+                       size_t segment_bytes, size_t under_way)
 {
     memset(play, 0, sizeof *play);
     play->workers = workers;
     play->count = count;
     for (int w = 0; w < workers; w++) {
         struct player *player = &play->players[w];
-        cr_assert_eq(
-            halving_schedule_init(&player->schedule, workers, w, count, segment_bytes, under_way),
-            STATUS_OK);
+        cr_assert_eq(halving_schedule_init(&player->schedule, workers, radix, w, count,
+                                           segment_bytes, under_way),
+                     STATUS_OK);
         cr_assert_leq(player->schedule.slices, SLICES_MAX);
         cr_assert_lt(player->schedule.exchange_count, WORKERS_MAX);
         player->held = calloc(count + 1, sizeof *player->held);
@@ -88,7 +102,8 @@ static void check_item(const struct player *player, size_t l, const struct halvi
     cr_assert(item->span.offset == theirs->span.offset && item->span.count == theirs->span.count);
     cr_assert(item->slice == theirs->slice && item->step == theirs->step &&
               item->reduces == theirs->reduces);
-    cr_assert_eq(item->reduces, item->step < halving_steps(player->schedule.workers) / 2);
+    cr_assert_eq(item->reduces,
+                 item->step < halving_steps(player->schedule.workers, player->schedule.radix) / 2);
     if (item->reduces)
         return;
     const struct halving_item *replaced = &exchange->sends[item->replaces];
@@ -163,20 +178,35 @@ static struct play play; /* too large for a stack */
 
 /* With slices one after the other, as of near and of distant workers, and all at once. Both ends of
  * an exchange have the same list. */
-Test(halving_schedule, everything_is_added_once_and_copied_to_all)
+static void check_all(int workers, int radix)
 {
     static const size_t under_way[] = {1, HALVING_SLICES_UNDER_WAY, 37, 2 * SLICES_MAX};
-    for (int n = 1; n <= WORKERS_MAX; n++) {
-        for (size_t c = 0; c < COUNTS; c++) {
-            for (size_t s = 0; s < SEGMENTS; s++) {
-                if (counts[c] > 1000 && segments[s] == 4)
-                    continue; /* thousands of short messages test nothing new */
-                for (size_t u = 0; u < sizeof under_way / sizeof *under_way; u++) {
-                    play_start(&play, n, counts[c], segments[s], under_way[u]);
-                    play_all(&play, (unsigned)(c * 11 + s));
-                    play_end(&play);
-                }
+    for (size_t c = 0; c < COUNTS; c++) {
+        for (size_t s = 0; s < SEGMENTS; s++) {
+            if (counts[c] > 1000 && segments[s] == 4)
+                continue; /* thousands of short messages test nothing new */
+            for (size_t u = 0; u < sizeof under_way / sizeof *under_way; u++) {
+                play_start(&play, workers, radix, counts[c], segments[s], under_way[u]);
+                play_all(&play, (unsigned)(c * 11 + s));
+                play_end(&play);
             }
+        }
+    }
+}
+
+Test(halving_schedule, everything_is_added_once_and_copied_to_all)
+{
+    for (int n = 1; n <= WORKERS_MAX; n++)
+        check_all(n, 2);
+}
+
+/* Only worlds that are cut in another way than with radix 2. */
+Test(halving_schedule, and_with_every_radix)
+{
+    for (int n = 4; n <= WORKERS_MAX; n++) {
+        for (int radix = 3; radix <= n; radix++) {
+            if (parts_of(n, radix) != parts_of(n, radix - 1))
+                check_all(n, radix);
         }
     }
 }
@@ -197,104 +227,117 @@ static size_t elements(const struct halving_schedule *schedule, bool sent, bool 
 /* Reduce-scatter sends all chunks except the rank's own, and all-gather receives them. Both
  * directions have equal bytes. If N divides the count, they equal Patarasuk and Yuan's bound for
  * every N. */
+static void check_bytes(int n, int radix)
+{
+    for (size_t c = 0; c < COUNTS; c++) {
+        size_t all = 0;
+        for (int rank = 0; rank < n; rank++) {
+            struct halving_schedule s;
+            cr_assert_eq(
+                halving_schedule_init(&s, n, radix, rank, counts[c], 256, HALVING_SLICES_UNDER_WAY),
+                STATUS_OK);
+            size_t parts = (size_t)n, chunk = (size_t)halving_chunk(n, radix, rank);
+            size_t others = counts[c] - chunk_of(counts[c], parts, chunk).count;
+            size_t given = elements(&s, true, true), back = elements(&s, true, false);
+            cr_assert_eq(given, others);
+            cr_assert_eq(elements(&s, false, false), others);
+            cr_assert_eq(elements(&s, false, true), back);
+            if (counts[c] % parts == 0)
+                cr_assert_eq(given + back, 2 * (parts - 1) * (counts[c] / parts));
+            all += given + back;
+            halving_schedule_fini(&s);
+        }
+        cr_assert_eq(all, 2 * (size_t)(n - 1) * counts[c]);
+    }
+}
+
 Test(halving_schedule, elements_sent_are_the_lower_bound)
 {
     for (int n = 1; n <= WORKERS_MAX; n++) {
-        for (size_t c = 0; c < COUNTS; c++) {
-            size_t all = 0;
-            for (int rank = 0; rank < n; rank++) {
-                struct halving_schedule s;
-                cr_assert_eq(
-                    halving_schedule_init(&s, n, rank, counts[c], 256, HALVING_SLICES_UNDER_WAY),
-                    STATUS_OK);
-                size_t parts = (size_t)n;
-                size_t others =
-                    counts[c] - chunk_of(counts[c], parts, (size_t)halving_chunk(n, rank)).count;
-                size_t given = elements(&s, true, true), back = elements(&s, true, false);
-                cr_assert_eq(given, others);
-                cr_assert_eq(elements(&s, false, false), others);
-                cr_assert_eq(elements(&s, false, true), back);
-                if (counts[c] % parts == 0)
-                    cr_assert_eq(given + back, 2 * (parts - 1) * (counts[c] / parts));
-                all += given + back;
-                halving_schedule_fini(&s);
-            }
-            cr_assert_eq(all, 2 * (size_t)(n - 1) * counts[c]);
-        }
+        for (size_t r = 0; r < RADICES; r++)
+            check_bytes(n, radices[r]);
     }
 }
 
 /* In every step, for any factors, every worker's link is equally busy. */
+static void check_balance(int n, int radix)
+{
+    static const size_t count = 720720;
+    for (int rank = 0; rank < n; rank++) {
+        struct halving_schedule s;
+        cr_assert_eq(
+            halving_schedule_init(&s, n, radix, rank, count, count * 4, HALVING_SLICES_UNDER_WAY),
+            STATUS_OK);
+        size_t moved[2][32] = {{0}}, left = count;
+        for (size_t l = 0; l < s.exchange_count; l++) {
+            for (size_t i = 0; i < s.exchanges[l].send_count; i++)
+                moved[0][s.exchanges[l].sends[i].step] += s.exchanges[l].sends[i].span.count;
+            for (size_t i = 0; i < s.exchanges[l].receive_count; i++)
+                moved[1][s.exchanges[l].receives[i].step] += s.exchanges[l].receives[i].span.count;
+        }
+        for (int step = 0, size = n; size > 1; step++) {
+            int parts = parts_of(size, radix);
+            size_t expected = left - left / (size_t)parts;
+            int back = halving_steps(n, radix) - 1 - step;
+            cr_assert_eq(moved[0][step], expected);
+            cr_assert_eq(moved[1][step], expected);
+            cr_assert_eq(moved[0][back], expected);
+            cr_assert_eq(moved[1][back], expected);
+            left /= (size_t)parts;
+            size /= parts;
+        }
+        halving_schedule_fini(&s);
+    }
+}
+
 Test(halving_schedule, steps_are_balanced)
 {
-    static const size_t count = 2520 * 11;
     for (int n = 2; n <= WORKERS_MAX; n++) {
-        for (int rank = 0; rank < n; rank++) {
-            struct halving_schedule s;
-            cr_assert_eq(
-                halving_schedule_init(&s, n, rank, count, count * 4, HALVING_SLICES_UNDER_WAY),
-                STATUS_OK);
-            size_t moved[2][32] = {{0}}, left = count;
-            for (size_t l = 0; l < s.exchange_count; l++) {
-                for (size_t i = 0; i < s.exchanges[l].send_count; i++)
-                    moved[0][s.exchanges[l].sends[i].step] += s.exchanges[l].sends[i].span.count;
-                for (size_t i = 0; i < s.exchanges[l].receive_count; i++)
-                    moved[1][s.exchanges[l].receives[i].step] +=
-                        s.exchanges[l].receives[i].span.count;
-            }
-            for (int step = 0, size = n; size > 1; step++) {
-                int parts = 2;
-                while (size % parts)
-                    parts++;
-                size_t expected = left - left / (size_t)parts;
-                int back = halving_steps(n) - 1 - step;
-                cr_assert_eq(moved[0][step], expected);
-                cr_assert_eq(moved[1][step], expected);
-                cr_assert_eq(moved[0][back], expected);
-                cr_assert_eq(moved[1][back], expected);
-                left /= (size_t)parts;
-                size /= parts;
-            }
-            halving_schedule_fini(&s);
-        }
+        for (size_t r = 0; r < RADICES; r++)
+            check_balance(n, radices[r]);
     }
 }
 
 /* Two workers that exchange in step 0, which moves the most, are less than p ranks apart. In the
  * next step the distance is a multiple of p, less than p times its next factor, and so on.
  * All-gather mirrors this. */
+static void check_distances(int n, int radix)
+{
+    unsigned chunks = 0;
+    for (int rank = 0; rank < n; rank++) {
+        struct halving_schedule s;
+        cr_assert_eq(
+            halving_schedule_init(&s, n, radix, rank, (size_t)n * 8, 0, HALVING_SLICES_UNDER_WAY),
+            STATUS_OK);
+        chunks |= 1u << halving_chunk(n, radix, rank);
+        for (size_t l = 0; l < s.exchange_count; l++) {
+            const struct halving_exchange *exchange = &s.exchanges[l];
+            int apart = abs(exchange->peer - rank);
+            cr_assert_eq(exchange->send_count, 2); /* a step and its mirror */
+            for (size_t i = 0; i < exchange->send_count; i++) {
+                int step = exchange->sends[i].step, distance = 1, parts = 2;
+                if (!exchange->sends[i].reduces)
+                    step = halving_steps(n, radix) - 1 - step;
+                for (int left = n / distance; left > 1; left = n / distance) {
+                    parts = parts_of(left, radix);
+                    if (step-- == 0)
+                        break;
+                    distance *= parts;
+                }
+                cr_assert_eq(apart % distance, 0);
+                cr_assert_eq(apart / distance < parts && apart > 0, true);
+            }
+        }
+        halving_schedule_fini(&s);
+    }
+    cr_assert_eq(chunks, (1u << n) - 1);
+}
+
 Test(halving_schedule, long_messages_stay_near)
 {
     for (int n = 2; n <= WORKERS_MAX; n++) {
-        unsigned chunks = 0;
-        for (int rank = 0; rank < n; rank++) {
-            struct halving_schedule s;
-            cr_assert_eq(
-                halving_schedule_init(&s, n, rank, (size_t)n * 8, 0, HALVING_SLICES_UNDER_WAY),
-                STATUS_OK);
-            chunks |= 1u << halving_chunk(n, rank);
-            for (size_t l = 0; l < s.exchange_count; l++) {
-                const struct halving_exchange *exchange = &s.exchanges[l];
-                int apart = abs(exchange->peer - rank);
-                cr_assert_eq(exchange->send_count, 2); /* a step and its mirror */
-                for (size_t i = 0; i < exchange->send_count; i++) {
-                    int step = exchange->sends[i].step, distance = 1, parts = 2;
-                    if (!exchange->sends[i].reduces)
-                        step = halving_steps(n) - 1 - step;
-                    for (int left = n / distance; left > 1; left = n / distance) {
-                        for (parts = 2; left % parts; parts++)
-                            ;
-                        if (step-- == 0)
-                            break;
-                        distance *= parts;
-                    }
-                    cr_assert_eq(apart % distance, 0);
-                    cr_assert_eq(apart / distance < parts && apart > 0, true);
-                }
-            }
-            halving_schedule_fini(&s);
-        }
-        cr_assert_eq(chunks, (1u << n) - 1);
+        for (size_t r = 0; r < RADICES; r++)
+            check_distances(n, radices[r]);
     }
 }
 
@@ -302,17 +345,49 @@ Test(halving_schedule, steps_and_messages_of_a_short_vector)
 {
     static const int steps[] = {0, 0, 2, 2, 4, 2, 4, 2, 6, 4, 4, 2, 6};
     static const size_t messages[] = {0, 0, 2, 4, 4, 8, 6, 12, 6, 8, 10, 20, 8};
-    for (int n = 1; n <= WORKERS_MAX; n++) {
-        cr_assert_eq(halving_steps(n), steps[n]);
+    for (int n = 1; n < (int)(sizeof steps / sizeof *steps); n++) {
+        cr_assert_eq(halving_steps(n, 0), steps[n]);
+        cr_assert_eq(halving_steps(n, 2), steps[n]);
         for (int rank = 0; rank < n; rank++) {
             struct halving_schedule s;
-            cr_assert_eq(halving_schedule_init(&s, n, rank, 100, 0, HALVING_SLICES_UNDER_WAY),
+            cr_assert_eq(halving_schedule_init(&s, n, 2, rank, 100, 0, HALVING_SLICES_UNDER_WAY),
                          STATUS_OK);
             cr_assert_eq(s.slices, 1);
             cr_assert_eq(s.receives, messages[n]); /* p - 1 a step */
             halving_schedule_fini(&s);
         }
     }
+}
+
+/* A power of the radix takes two steps for each exponent. A radix above the workers means all of
+ * them. 6 is cut into 3 and 2, and a prime factor above the radix is one cut, as with radix 2. */
+Test(halving_schedule, steps_with_a_radix)
+{
+    static const struct {
+        int workers, radix, steps;
+        size_t receives;
+    } cases[] = {{16, 4, 4, 12}, {16, 16, 2, 30}, {16, 1000, 2, 30}, {9, 3, 4, 8},   {8, 4, 4, 8},
+                 {8, 8, 2, 14},  {6, 3, 4, 6},    {6, 6, 2, 10},     {12, 4, 4, 10}, {12, 3, 6, 8},
+                 {14, 3, 4, 14}, {15, 4, 4, 12},  {7, 3, 2, 12},     {2, 2, 2, 2}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct halving_schedule s;
+        int n = cases[c].workers, radix = cases[c].radix;
+        cr_assert_eq(halving_schedule_init(&s, n, radix, n - 1, 100, 0, HALVING_SLICES_UNDER_WAY),
+                     STATUS_OK);
+        cr_expect_eq(halving_steps(n, radix), cases[c].steps, "%d workers, radix %d", n, radix);
+        cr_expect_eq(s.receives, cases[c].receives, "%d workers, radix %d: %zu receives", n, radix,
+                     s.receives);
+        halving_schedule_fini(&s);
+    }
+}
+
+/* Recursive doubling adds in halves, so it replaces only what is cut in halves. */
+Test(halving_schedule, doubling_keeps_the_order_of_halving)
+{
+    cr_expect(doubling_is_short(8, 0, 1, 64) && doubling_is_short(8, 2, 1, 64));
+    cr_expect(doubling_is_short(8, 3, 1, 64) && doubling_is_short(2, 16, 1, 64));
+    cr_expect(!doubling_is_short(8, 4, 1, 64) && !doubling_is_short(4, 4, 1, 64));
+    cr_expect(!doubling_is_short(6, 2, 1, 64) && !doubling_is_short(8, 2, 2, 64));
 }
 
 /* The chunks of all slices together are those of the vector, so bytes do not depend on slices. On
@@ -322,7 +397,7 @@ Test(halving_schedule, slices_follow_each_other)
     static const size_t under_way[] = {HALVING_SLICES_UNDER_WAY, 12, 1000};
     for (size_t u = 0; u < sizeof under_way / sizeof *under_way; u++) {
         struct halving_schedule s;
-        cr_assert_eq(halving_schedule_init(&s, 8, 3, 80003, 4096, under_way[u]), STATUS_OK);
+        cr_assert_eq(halving_schedule_init(&s, 8, 2, 3, 80003, 4096, under_way[u]), STATUS_OK);
         cr_assert_gt(s.slices, 12);
         cr_assert_eq(s.slice_count % 8, 0);
         size_t ahead = 0, ahead_max = 0; /* slices that have begun and not ended */
@@ -448,8 +523,8 @@ Test(halving_schedule, the_tables_in_halving_c_are_what_happens)
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
     for (int workers = 4; workers >= 3; workers--) {
-        play_start(&play, workers, (size_t)workers, 0, HALVING_SLICES_UNDER_WAY);
-        for (int step = 0; step < halving_steps(workers); step++) {
+        play_start(&play, workers, 2, (size_t)workers, 0, HALVING_SLICES_UNDER_WAY);
+        for (int step = 0; step < halving_steps(workers, 2); step++) {
             char line[160];
             table_line(step, workers == 4 ? 16 : 24, line, sizeof line);
             strcat(line, "\n");
