@@ -515,6 +515,7 @@ const struct backend backend_rhd = {
     .summary = "halving-doubling all-reduce over --transport; the ring's bytes in 2 lg N steps",
     .uses_transport = true,
     .obeys_segment_bytes = true,
+    .obeys_radix = true,
     .reduces = true,
     .compresses = true,
     .counts_bytes = true,

@@ -51,6 +51,7 @@ struct backend {
     bool uses_servers;           /* runs `serve` on servers */
     bool obeys_segment_bytes;    /* obeys comm_options.segment_bytes */
     bool obeys_window;           /* obeys comm_options.window */
+    bool obeys_radix;            /* obeys comm_options.radix */
     bool reduces;                /* obeys comm_options.reduction: libpsring offers these */
     bool compresses;             /* obeys comm_options.compress and error_feedback */
     bool obeys_reduce_order;     /* obeys comm_options.reduce_order */

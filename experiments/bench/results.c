@@ -190,6 +190,7 @@ static struct result_row read_row(const struct csv_table *table, size_t row)
         .scaling = csv_table_number(table, row, "scaling_efficiency"),
         .skew_ms = csv_table_number(table, row, "skew_ms"),
         .series_iters = csv_table_number(table, row, "series_iters"),
+        .radix = csv_table_number(table, row, "radix"),
         .state = judge_row(&evidence),
     };
 }
@@ -333,6 +334,8 @@ static void name_variant(const struct results *results, const struct result_row 
         line_add(&line, "over %s", row->transport);
     if (*row->compress && strcmp(row->compress, "none") != 0)
         line_add(&line, "%s%s", line.used > 0 ? ", " : "", row->compress);
+    if (row->radix > 2)
+        line_add(&line, "%sradix %g", line.used > 0 ? ", " : "", row->radix);
     if (line.used > 0 && row->part == PART_PLAIN)
         point->part = PART_VARIANT;
 }

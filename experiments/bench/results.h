@@ -40,7 +40,7 @@ struct result_row {
     double iters, median_us, low_us, high_us, theory_us, efficiency, link, nominal_link;
     double cpu_busy, cpu_other, cpu_s_per_gb, wrong;
     double worker_sent, worker_theory, server_sent, server_theory;
-    double buckets, compute_us, exposed_us, scaling, skew_ms, series_iters;
+    double buckets, compute_us, exposed_us, scaling, skew_ms, series_iters, radix;
     enum state state;
     enum part part;
     size_t point;      /* of the results' points */

@@ -150,6 +150,7 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_double(fields, "link_rtt_us",
                   row->round_trip_s > 0 ? row->round_trip_s * 1e6 : (double)NAN);
     fields_uint(fields, "series_iters", row->series_iters);
+    fields_uint_if(fields, "radix", row->radix > 0, (uint64_t)row->radix);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */
@@ -248,6 +249,7 @@ enum status bench_describe(struct bench_row *row, const struct config *config,
         .network = config->network,
         .placement = config_placement_name(config),
         .compress = compress_names[options->compress],
+        .radix = backend->obeys_radix ? options->radix : 0,
         .error_feedback = config_error_feedback_name(config),
         .element_bytes = shapes->element_bytes,
         .workers = shapes->topology.workers,

@@ -34,6 +34,7 @@ struct bench_row {
     int inter_host_hops;        /* pairs of ring neighbours on different hosts */
     uint64_t bytes;             /* of the message, as float32 */
     const char *compress;       /* "none", "fp16", "bf16" */
+    int radix;                  /* of rhd; 0: another backend */
     const char *error_feedback; /* "on", "off"; "none" uncompressed */
     size_t element_bytes;       /* of an element on the wire: 4, or 2 compressed */
     uint64_t iters, warmup;     /* timed, and before them */

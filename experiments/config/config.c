@@ -425,6 +425,7 @@ void config_comm_options(const struct config *config, const struct backend *back
         .reduce_order = config->reduce_order,
         .segment_bytes = config->segment_bytes,
         .window = (int)config->push_window,
+        .radix = (int)config->radix,
         .link_bytes_per_s = config->link_rate / 8,
         .compress = config->compress,
         .consistency = config->consistency,

@@ -233,6 +233,7 @@ struct config {
     int reduce_order;               /* enum reduce_order */
     uint64_t segment_bytes;         /* 0: derived from the message */
     int64_t push_window;            /* chunks unanswered by a server; 0: automatic */
+    int64_t radix;                  /* parts that a step of rhd cuts a group into */
     int compress;                   /* enum compress, common/comm/compress.h */
     int error_feedback;             /* enum config_feedback; auto: on if something is compressed */
     double bucket_mb;

@@ -670,5 +670,10 @@ enum status config_check_world(const struct config *config, int world_size)
             config_backend(config)->name, world_size);
     enum status status =
         topology_init(&topology, world_size, (int)config->servers, config->placement);
+    if (config_backend(config)->obeys_radix && config->radix > 2 && config->radix > world_size)
+        return FAIL(STATUS_USAGE,
+                    "--radix %lld: found %d workers; give at most as many, which then exchange "
+                    "directly",
+                    (long long)config->radix, world_size);
     return status == STATUS_OK ? check_sync_world(config, &topology) : status;
 }

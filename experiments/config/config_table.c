@@ -267,6 +267,10 @@ static const struct config_row rows[] = {
     {RUNS_IF(AVERAGE, obeys_window, NULL),
      {"push-window", 0, OPTION_INT, FIELD(push_window), "0", 0, 1024,
       .help = "Limit a worker's unanswered chunks at one server. 0: automatic."}},
+    {RUNS_IF(AVERAGE, obeys_radix, NULL),
+     {"radix", 0, OPTION_INT, FIELD(radix), "2", 2, 65536, .metavar = "R",
+      .help = "Exchange with up to R-1 workers at once: N = R^k workers take 2k steps. As many as "
+              "workers: two steps."}},
     {RUNS(TRAIN | MODEL),
      {"bucket-mb", 0, OPTION_DOUBLE, FIELD(bucket_mb), "4", 0, 65536, .metavar = "MB",
       .help = "Average gradients in buckets of about this size. 0: one bucket."}},

@@ -132,6 +132,7 @@ bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_
         .count = row->bytes / sizeof(float),
         .nominal_bytes_per_s = row->nominal_bytes_per_s,
         .compress = compress,
+        .radix = row->radix,
         .one_machine = predict_one_machine(row->network),
         .rest_s = row->rest_s,
     };

@@ -157,6 +157,7 @@ static const struct row_column {
     {"model_gradients", WORD, AT(model)},
     {"workers", COUNT, AT(workers), .least = 1},
     {"servers", COUNT, AT(servers)},
+    {"radix", COUNT, AT(radix)},
     {"hosts", COUNT, AT(hosts), .least = 1},
     {"inter_host_hops", COUNT, AT(inter_host_hops)},
     {"skew_ms", NUMBER, AT(skew_ms), .differs = true},

@@ -69,6 +69,7 @@ struct predict_row {
     char interface[PREDICT_WORD], model[PREDICT_WORD];
     char nccl[PREDICT_WORD]; /* NCCL's algorithm, "ring/simple"; empty: other backend, or unknown */
     int workers, servers;    /* as --servers; mixed placement: the spare ones */
+    int radix;               /* of rhd; 0: 2 */
     int hosts, inter_host_hops; /* 0: one host each */
     uint64_t bytes;             /* message size as float32 */
     double median_s, noise_s;   /* median and its standard error */

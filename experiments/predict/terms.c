@@ -69,6 +69,7 @@ bool predict_terms_of(const struct predict_shape *shape, struct predict_terms *t
     const struct comm_options options = {.servers = shape->topology.servers,
                                          .placement = shape->topology.placement,
                                          .compress = shape->compress,
+                                         .radix = shape->radix,
                                          .link_bytes_per_s = rate_of(shape),
                                          .round_trip_s = 2 * shape->added_latency_s};
     struct cost_shape cost =

@@ -69,6 +69,7 @@ struct predict_shape {
     const int *hosts;           /* cost_shape.hosts; NULL: one host each */
     double nominal_bytes_per_s; /* as --link-rate of the run; 0: unknown */
     enum compress compress;
+    int radix;        /* of rhd; 0: 2 */
     bool one_machine; /* all processes share one machine's cores: virtual cluster, loopback */
     double rest_s;    /* idle time of the links before it; 0: long enough, or unknown */
     /* A distance that the constants do not contain, and the constants: distance does not add to

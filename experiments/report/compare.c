@@ -13,7 +13,7 @@
 static const char *const keys[] = {
     "backend",         "transport",      "device",   "workers",      "servers",   "placement",
     "bytes",           "mpi_algorithm",  "compress", "hosts",        "interface", "model_gradients",
-    "inter_host_hops", "nccl_algorithm", "skew_ms",  "series_iters", "network"};
+    "inter_host_hops", "nccl_algorithm", "skew_ms",  "series_iters", "radix",     "network"};
 enum { KEYS = sizeof keys / sizeof *keys, SHARED_KEYS = KEYS - 1 }; /* all except the network */
 
 /* -------- what rows are of -------------------------------------------------------------------- */
@@ -27,10 +27,15 @@ struct kinds {
 };
 
 /* The value of a key whose column an earlier version lacks: its ranks started together, before each
- * operation. NULL: another key. */
+ * operation, and rhd halved. NULL: another key. */
 static const char *value_before(const char *key)
 {
-    return strcmp(key, "skew_ms") == 0 ? "0" : strcmp(key, "series_iters") == 0 ? "1" : NULL;
+    static const char *const later[][2] = {{"skew_ms", "0"}, {"series_iters", "1"}, {"radix", "2"}};
+    for (size_t k = 0; k < sizeof later / sizeof *later; k++) {
+        if (strcmp(key, later[k][0]) == 0)
+            return later[k][1];
+    }
+    return NULL;
 }
 
 static const char *field_of(const struct csv_table *table, size_t row, const char *key)
@@ -371,6 +376,8 @@ static void compare_name(const struct csv_table *table, size_t row, char *text, 
         line_add(&line, ", skew %s ms", csv_table_field(table, row, "skew_ms"));
     if (atof(csv_table_field(table, row, "series_iters")) > 1)
         line_add(&line, ", back to back");
+    if (atof(csv_table_field(table, row, "radix")) > 2)
+        line_add(&line, ", radix %s", csv_table_field(table, row, "radix"));
     add_hosts(&line, table, row);
     if (has_several_networks(table))
         line_add(&line, ", %s", csv_table_field(table, row, "network"));

@@ -1,8 +1,8 @@
 # measured.awk: prints one line for each comparable row of a bench.csv.
 # Columns: BACKEND PLACEMENT WORKERS SERVERS BYTES LINK-RATE MEDIAN-US BURST-BYTES.
-# Skips rows that processors limited (-v CPU_LIMITED=SHARE), and clusters with unequal or long links. If the rate of a
-# virtual cluster was not measured, -v PAYLOAD_SHARE of it is payload. The burst of its links is -v BUCKET_BYTES=NUMBER. Several
-# rows of one case (repetitions, transports) become their median.
+# Skips rows that processors limited (-v CPU_LIMITED=SHARE), rhd with another radix than 2, and clusters with unequal or
+# long links. If the rate of a virtual cluster was not measured, -v PAYLOAD_SHARE of it is payload. The burst of its links
+# is -v BUCKET_BYTES=NUMBER. Several rows of one case (repetitions, transports) become their median.
 function median(list, n, i, k, value, values) {
     n = split(list, values, " ")
     for (i = 2; i <= n; i++) {
@@ -34,6 +34,8 @@ FNR == 1 {
     if (("link_source" in column) && $column["link_source"] == "nominal" && $column["network"] ~ /^vcluster/)
         rate *= PAYLOAD_SHARE
     if (("cpu_busy" in column) && $column["cpu_busy"] > CPU_LIMITED)
+        next
+    if (("radix" in column) && $column["radix"] > 2)
         next
     if (("hosts" in column) && $column["hosts"] != $column["workers"])
         next

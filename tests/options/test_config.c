@@ -455,6 +455,9 @@ Test(config, comm_options)
     cr_assert(options.timeout_ms == 1500);
     cr_assert(options.link_bytes_per_s == 125e6);
     cr_assert_str_eq(options.subnet, "10.0.0.0/8");
+    accept(CONFIG_BENCH, &config, "--backend rhd --radix 4");
+    config_comm_options(&config, config_backend(&config), &options);
+    cr_assert(options.radix == 4);
 }
 
 struct listing {

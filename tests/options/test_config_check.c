@@ -204,6 +204,9 @@ Test(config_check, an_option_that_the_run_would_not_obey)
     struct config config;
     refuse(CONFIG_BENCH, "--backend ring --push-window 4",
            "--push-window 4: --backend ring does not use it");
+    refuse(CONFIG_BENCH, "--backend ring --radix 4",
+           "--radix 4: --backend ring does not use it; leave it out, or use one that does (rhd)");
+    refuse(CONFIG_BENCH, "--backend rhd --radix 1", "--radix");
     refuse(CONFIG_BENCH, "--backend ring --mpi-algorithm ring",
            "--mpi-algorithm ring: --backend ring does not use it");
     refuse(CONFIG_BENCH, "--backend mpi --mpi-algorithm tree", "--mpi-algorithm: found 'tree'");
@@ -314,6 +317,9 @@ Test(config_check, options_suit_the_number_of_processes)
     assert_refused(config_check_world(&config, 2), STATUS_USAGE, "start it without mpirun");
     accept(CONFIG_BENCH, &config, "--backend none");
     assert_refused(config_check_world(&config, 2), STATUS_USAGE, "2 processes were started");
+    accept(CONFIG_BENCH, &config, "--backend rhd --radix 4");
+    cr_assert(config_check_world(&config, 4) == STATUS_OK);
+    assert_refused(config_check_world(&config, 3), STATUS_USAGE, "--radix 4: found 3 workers");
     accept(CONFIG_BENCH, &config, "--backend ps --servers 3 --placement colocated");
     cr_assert(config_check_world(&config, 3) == STATUS_OK);
     assert_refused(config_check_world(&config, 2), STATUS_USAGE, "at most one server per worker");

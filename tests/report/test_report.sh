@@ -254,15 +254,17 @@ none_apart()
         "$psring" compare "$folder/together" "$folder/apart" >"$folder/output" 2>&1 && grep -q '^1 all-reduce is in both' "$folder/output"
 }
 expect 'ranks that started apart' none_apart
-# So is a series without barriers.
-mkdir "$folder/series"
-runs "$folder/series" "$header,series_iters" ',10' 'ring,tcp,4,0,none,1000,7,80,79,81'
-no_series()
+# So are a series without barriers and a radix.
+differs() # COLUMN VALUE WORDS
 {
-    ! "$psring" compare "$folder/together" "$folder/series" >"$folder/output" 2>&1 && grep -q 'no common all-reduce of one kind and size' "$folder/output" &&
-        "$psring" compare "$folder/series" "$folder/series" >"$folder/output" 2>&1 && grep -q '^ring over tcp, back to back ' "$folder/output"
+    local run=$folder/$1
+    mkdir "$run"
+    runs "$run" "$header,$1" ",$2" 'ring,tcp,4,0,none,1000,7,80,79,81'
+    ! "$psring" compare "$folder/together" "$run" >"$folder/output" 2>&1 && grep -q 'no common all-reduce of one kind and size' "$folder/output" &&
+        "$psring" compare "$run" "$run" >"$folder/output" 2>&1 && grep -q "^ring over tcp, $3 " "$folder/output"
 }
-expect 'operations back to back' no_series
+expect 'operations back to back' differs series_iters 10 'back to back'
+expect 'another radix' differs radix 4 'radix 4'
 sed -i '3,$d; 2s/ring/mpi/' "$folder/after/bench.csv"
 nothing_in_common()
 {

@@ -33,13 +33,14 @@ static const char bench_header[] =
     "time_us_median,time_us_median_low,time_us_median_high,theory_time_us,efficiency,"
     "link_bytes_per_s,link_source,worker_sent_bytes,theory_worker_sent_bytes,server_sent_bytes,"
     "theory_server_sent_bytes,wrong,cpu_busy,cpu_other,mpi_algorithm,hosts,inter_host_hops,"
-    "compress,interface,model_gradients,cpu_s_per_gb,skew_ms";
+    "compress,interface,model_gradients,cpu_s_per_gb,skew_ms,radix";
 
 struct made {
     const char *backend, *transport, *placement, *algorithm, *compress, *network, *interface,
         *device;
     int workers, servers, iters, hosts, apart;
     double bytes, us, half, theory_us, rate, wrong, busy, other, skew;
+    int radix; /* 0: none in the file */
 };
 
 enum { MODEL = 4799528 };
@@ -85,7 +86,7 @@ static void add_text(const char *name, const char *format, ...)
 
 static void add(struct made *row)
 {
-    char path[128], hosts[16] = "", apart[16] = "";
+    char path[128], hosts[16] = "", apart[16] = "", radix[16] = "";
     fill(row);
     snprintf(path, sizeof path, "%s/bench.csv", dir);
     if (access(path, F_OK) != 0)
@@ -94,15 +95,17 @@ static void add(struct made *row)
         snprintf(hosts, sizeof hosts, "%d", row->hosts);
         snprintf(apart, sizeof apart, "%d", row->apart);
     }
+    if (row->radix > 0)
+        snprintf(radix, sizeof radix, "%d", row->radix);
     add_text("bench.csv",
              "%s,%s,%s,%s,%d,%d,%s,%.0f,x,%d,%.1f,%.1f,%.1f,%.1f,%.3f,%.0f,probe,%.0f,%.0f,%.0f,"
-             "%.0f,%.0f,%.3f,%.3f,%s,%s,%s,%s,%s,,%g,%g\n",
+             "%.0f,%.0f,%.3f,%.3f,%s,%s,%s,%s,%s,,%g,%g,%s\n",
              row->network, row->backend, row->transport, row->device, row->workers, row->servers,
              row->placement, row->bytes, row->iters, row->us, row->us * (1 - row->half),
              row->us * (1 + row->half), row->theory_us, 0.75, row->rate, row->bytes, row->bytes,
              row->servers > 0 ? row->bytes : 0, row->servers > 0 ? row->bytes : 0, row->wrong,
              row->busy, row->other, row->algorithm, hosts, apart, row->compress, row->interface,
-             1.25, row->skew);
+             1.25, row->skew, radix);
 }
 
 /* Two starts that differ by 0.2%. */
@@ -162,6 +165,8 @@ Test(results, rows_alike_are_starts_of_one_configuration)
     add(ROW(.us = 82000));
     add(ROW(.us = 60000, .transport = "zmq"));
     add(ROW(.us = 40000, .transport = "zmq", .compress = "fp16"));
+    add(ROW(.us = 70000, .backend = "rhd", .radix = 2));
+    add(ROW(.us = 50000, .backend = "rhd", .radix = 4));
     add(ROW(.us = 171000, .workers = 8, .hosts = 4, .apart = 8));
     add(ROW(.us = 90000, .workers = 5, .hosts = 2, .apart = 4));
     add(ROW(.us = 7, .interface = "library"));
@@ -174,6 +179,8 @@ Test(results, rows_alike_are_starts_of_one_configuration)
     cr_expect(find(&results, PART_PLAIN, "ps dedicated 2", "", 2)->machines == 4);
     cr_expect(find(&results, PART_VARIANT, "ring", "over zmq", 4)->time.median_us == 60000);
     cr_expect(find(&results, PART_VARIANT, "ring", "over zmq, fp16", 4)->time.starts == 1);
+    cr_expect(find(&results, PART_PLAIN, "rhd", "", 4)->time.median_us == 70000);
+    cr_expect(find(&results, PART_VARIANT, "rhd", "radix 4", 4)->time.median_us == 50000);
     find(&results, PART_SLOTS, "ring, 8 on 4 hosts, worst order", "", 8);
     find(&results, PART_SLOTS, "ring, 5 on 2 hosts, 4 neighbours apart", "", 5);
     cr_expect(results.worker_count == 2 && results.size_count == 1);
