@@ -143,11 +143,11 @@ const struct cost_formula ring_cost = {
  * A step of t seconds moves K slices. It hides the latency if it takes longer than a slice and its
  * latency: slices in other steps are sent meanwhile (halving_under_way). Near workers have only few
  * slices under way, so on fast links they need more time. One slice pays 2 F a. F is the number of
- * cuts: W's prime factors for radix 2 (lg W for a power of two, less for other W), log_R W for a
- * power of the radix R, and 1 if R is at least W. If ranks share hosts, the load of the busiest
- * host's link replaces 2(W-1)/W. A step in which groups become groups of n loads it with n/W for
- * every two partners on different hosts. The way back loads it as much. A short vector among 2, 4,
- * 8, ... workers (halving.c) makes every rank send and receive lg W M, and
+ * cuts. For radix 2 it is the number of W's prime factors: lg W for a power of two, less for other
+ * W. It is log_R W for a power of the radix R, and 1 if R is at least W. If ranks share hosts, the
+ * load of the busiest host's link replaces 2(W-1)/W. A step in which groups become groups of n
+ * loads it with n/W for every two partners on different hosts. The way back loads it as much. A
+ * short vector among 2, 4, 8, ... workers (halving.c) makes every rank send and receive lg W M, and
  *
  *     time = lg W (a + M/B + M g)
  *

@@ -18,8 +18,8 @@
  * of its subgroup. The first step, with the longest messages, is thus between neighbours, and the
  * last, with the shortest, between workers that are far apart. If neighbours share a rack, few
  * bytes leave it. All-gather is reduce-scatter in reverse: each worker sends back, complete, what
- * it received. Let S be the number of cuts: the prime factors of N for R = 2, at most lg N; log_R N
- * if N is a power of R; 1 for R >= N. There are 2 S *steps*.
+ * it received. Let S be the number of cuts. For R = 2 it is the number of N's prime factors, at
+ * most lg N. It is log_R N if N is a power of R, and 1 for R >= N. There are 2 S *steps*.
  *
  * Elements that worker r sends: in reduce-scatter all chunks but its own, count - L[c]; in
  * all-gather as many as it received in reduce-scatter. The latter is the sum over the steps of p-1
