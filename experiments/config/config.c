@@ -204,7 +204,7 @@ static const char *const free_options[] = {"rendezvous",    "rank",
                                            "stall-warning", "cost-model",
                                            "token"};
 
-enum { VALUE_BYTES = 128 }; /* only this many bytes of a value are compared */
+enum { VALUE_BYTES = 512 }; /* of a value that are compared: --sizes with the most sizes fits */
 
 struct values {
     int32_t command;

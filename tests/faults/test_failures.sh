@@ -109,6 +109,8 @@ for option in "${unlike[@]:short * 5}"; do
     read -ra words <<<"$option"
     other_option "$psring" bench -e 64k -- "${words[@]}"
 done
+sizes=$(seq -s , 1000004 4 1000120) # thirty sizes: they differ after more than 200 characters
+other_option "$psring" bench --sizes "$sizes" -- --sizes "$sizes,4"
 other_option "$psring" bench --backend ps --servers 1 --placement colocated -e 64k -- --push-window 3
 other_option "${training[@]}" --steps 2 -- --seed 2
 other_option "${training[@]}" --steps 2 -- --checkpoint "$folder/one"
