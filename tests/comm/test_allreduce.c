@@ -577,7 +577,7 @@ Test(allreduce, radices_over_tcp)
 
 Test(allreduce, radices_over_zmq)
 {
-    check_every_size(TRANSPORT_ZMQ, check_radices);
+    check_sizes(TRANSPORT_ZMQ, check_radices);
 }
 
 Test(allreduce, hierarchical_over_tcp)
