@@ -107,6 +107,7 @@ static enum status plan_buckets(struct gradient_sync *sync, const struct bucket_
     if (!counts || !sync->buckets || !sync->counts || !sync->pending)
         TRY(FAIL(STATUS_NO_MEMORY, "no memory for the layout of buckets"));
     bucket_plan(counts, layer_count, limits, sync->buckets);
+    sync->model_count = sync->buckets[0].first + sync->buckets[0].count; /* it ends the arena */
     for (size_t b = 0; b < sync->count; b++)
         sync->counts[b] = sync->buckets[b].count;
 out:
@@ -158,10 +159,9 @@ enum status gradient_sync_open(struct gradient_sync *sync, const struct gradient
             comm.bucket_counts_max = sync->counts[b];
     }
     TRY(comm_open(&sync->comm, options->world, options->backend, &comm));
-    const struct bucket *last = &sync->buckets[0]; /* complete first; it ends the arena */
     const struct comm_layout layout = {
         .memory = sync->model.gradients,
-        .memory_count = last->first + last->count,
+        .memory_count = sync->model_count,
         .counts = sync->counts,
         .buckets = sync->count,
         .scale = options->scale,
@@ -169,7 +169,8 @@ enum status gradient_sync_open(struct gradient_sync *sync, const struct gradient
         .order = sync->order,
     };
     TRY(comm_plan(sync->comm, &layout));
-    sync->defers = sync->order && comm_overlaps(sync->comm);
+    sync->overlaps = comm_overlaps(sync->comm);
+    sync->defers = sync->order && sync->overlaps;
 out:
     return status;
 }
@@ -193,48 +194,30 @@ void gradient_sync_begin(struct gradient_sync *sync)
     sync->exposed = (struct range_sum){0};
 }
 
-static void begin_exposed(struct gradient_sync *sync, const char *name, size_t bucket)
-{
-    if (sync->watch)
-        cpu_watch_start(sync->watch);
-    range_sum_begin(&sync->exposed, name,
-                    &(struct range_about){.kind = RANGE_EXPOSED, .bucket = (uint32_t)bucket},
-                    !comm_overlaps(sync->comm));
-}
-
-static void end_exposed(struct gradient_sync *sync)
-{
-    range_sum_end(&sync->exposed);
-    if (sync->watch)
-        cpu_watch_stop(sync->watch);
-}
-
-static void begin_optimizer(void)
-{
-    range_begin("optimizer", &(struct range_about){.kind = RANGE_OPTIMIZER});
-}
-
-/* A bucket is complete if it begins at `first` or later. */
-static bool next_is_complete(const struct gradient_sync *sync, size_t first)
-{
-    return sync->started < sync->count && first <= sync->buckets[sync->started].first;
-}
-
-/* Buckets that are complete together are sent together. */
+/* A bucket is complete if it begins at `first` or later. Buckets that are complete together are
+ * sent together. */
 void gradient_sync_start(void *context, size_t first, size_t count)
 {
     struct gradient_sync *sync = context;
+    size_t end = sync->started;
     (void)count;
-    while (sync->status == STATUS_OK && next_is_complete(sync, first)) {
-        size_t bucket = sync->started++;
-        CHECK(!sync->pending[bucket]);
-        sync->pending[bucket] = true;
-        begin_exposed(sync, "start of a bucket", bucket);
-        sync->status =
-            comm_start(sync->comm, bucket, sync->model.gradients + sync->buckets[bucket].first);
-        if (sync->status == STATUS_OK && !next_is_complete(sync, first))
+    while (end < sync->count && first <= sync->buckets[end].first)
+        end++;
+    while (sync->status == STATUS_OK && sync->started < end) {
+        size_t b = sync->started++;
+        CHECK(!sync->pending[b]);
+        sync->pending[b] = true;
+        if (sync->watch)
+            cpu_watch_start(sync->watch);
+        range_sum_begin(&sync->exposed, "start of a bucket",
+                        &(struct range_about){.kind = RANGE_EXPOSED, .bucket = (uint32_t)b},
+                        !sync->overlaps);
+        sync->status = comm_start(sync->comm, b, sync->model.gradients + sync->buckets[b].first);
+        if (sync->status == STATUS_OK && sync->started == end)
             sync->status = comm_flush(sync->comm);
-        end_exposed(sync);
+        range_sum_end(&sync->exposed);
+        if (sync->watch)
+            cpu_watch_stop(sync->watch);
     }
 }
 
@@ -247,46 +230,42 @@ void gradient_sync_start_layers(struct gradient_sync *sync)
     }
 }
 
-static enum status wait_for_bucket(struct gradient_sync *sync, size_t bucket)
+static enum status wait_for_bucket(struct gradient_sync *sync, size_t b)
 {
-    begin_exposed(sync, "wait for a bucket", bucket);
-    enum status status = comm_wait(sync->comm, bucket);
-    sync->pending[bucket] = false;
-    end_exposed(sync);
+    if (sync->watch)
+        cpu_watch_start(sync->watch);
+    range_sum_begin(&sync->exposed, "wait for a bucket",
+                    &(struct range_about){.kind = RANGE_EXPOSED, .bucket = (uint32_t)b},
+                    !sync->overlaps);
+    enum status status = comm_wait(sync->comm, b);
+    sync->pending[b] = false;
+    range_sum_end(&sync->exposed);
+    if (sync->watch)
+        cpu_watch_stop(sync->watch);
     return status;
 }
 
-static enum status finish_bucket(struct gradient_sync *sync, size_t b)
+/* Turns elements [first, first + count) of the gradients into parameters. */
+static void update(struct gradient_sync *sync, size_t first, size_t count)
 {
-    enum status status = STATUS_OK;
-    const struct bucket *bucket = &sync->buckets[b];
-    TRY(wait_for_bucket(sync, b));
-    if (!sync->optimizer)
-        return STATUS_OK;
-    begin_optimizer();
-    optimizer_step_range(sync->optimizer, bucket->first, bucket->count, sync->model.parameters,
+    range_begin("optimizer", &(struct range_about){.kind = RANGE_OPTIMIZER});
+    optimizer_step_range(sync->optimizer, first, count, sync->model.parameters,
                          sync->model.gradients, sync->pending_lr);
     range_end();
-out:
-    return status;
 }
 
 void gradient_sync_need(void *context, size_t first, size_t count)
 {
     struct gradient_sync *sync = context;
-    for (size_t b = 0; b < sync->count; b++) {
+    for (size_t b = 0; b < sync->count && sync->status == STATUS_OK; b++) {
         const struct bucket *bucket = &sync->buckets[b];
-        if (sync->status == STATUS_OK && sync->pending[b] && bucket->first < first + count &&
-            first < bucket->first + bucket->count)
-            sync->status = finish_bucket(sync, b);
+        if (!sync->pending[b] || bucket->first >= first + count ||
+            first >= bucket->first + bucket->count)
+            continue;
+        sync->status = wait_for_bucket(sync, b);
+        if (sync->status == STATUS_OK && sync->optimizer)
+            update(sync, bucket->first, bucket->count);
     }
-}
-
-/* The parameters have arrived in the place of the gradients. */
-static void take_parameters(struct gradient_sync *sync, const struct bucket *bucket)
-{
-    sync->device->ops->copy(sync->device, sync->model.parameters + bucket->first,
-                            sync->model.gradients + bucket->first, bucket->count);
 }
 
 enum status gradient_sync_end(struct gradient_sync *sync, float lr)
@@ -298,28 +277,22 @@ enum status gradient_sync_end(struct gradient_sync *sync, float lr)
     if (sync->defers)
         return STATUS_OK;
     for (size_t b = 0; b < sync->count; b++) {
+        const struct bucket *bucket = &sync->buckets[b];
         TRY(wait_for_bucket(sync, b));
-        if (sync->optimizer && sync->updates_on_server)
-            take_parameters(sync, &sync->buckets[b]);
+        if (sync->optimizer && sync->updates_on_server) /* parameters came instead of gradients */
+            sync->device->ops->copy(sync->device, sync->model.parameters + bucket->first,
+                                    sync->model.gradients + bucket->first, bucket->count);
     }
-    if (!sync->optimizer || sync->updates_on_server)
-        return STATUS_OK;
-    begin_optimizer();
-    optimizer_step(sync->optimizer, sync->model.parameters, sync->model.gradients, lr);
-    range_end();
+    if (sync->optimizer && !sync->updates_on_server)
+        update(sync, 0, sync->model_count);
 out:
     return status;
 }
 
 enum status gradient_sync_finish(struct gradient_sync *sync)
 {
-    enum status status = STATUS_OK;
-    for (size_t b = 0; b < sync->count; b++) {
-        if (sync->pending[b])
-            TRY(finish_bucket(sync, b));
-    }
-out:
-    return status;
+    gradient_sync_need(sync, 0, sync->model_count);
+    return sync->status;
 }
 
 /* -------- a step that only waits -------------------------------------------------------------- */

@@ -101,7 +101,9 @@ struct gradient_sync {
     size_t *order;               /* (count): the order of sending; NULL: as started */
     bool *pending;               /* (count): started, not waited for */
     size_t count;
+    size_t model_count; /* elements of the arena */
     bool updates_on_server;
+    bool overlaps; /* the comm averages while the step computes */
     bool defers;
     float pending_lr; /* of the step that started the pending buckets */
 
