@@ -317,7 +317,7 @@ void net_before_forward(struct net *net, net_range_hook *hook, void *context)
 }
 
 enum status net_forward(struct net *net, const float *images, const uint8_t *labels, size_t batch,
-                        const struct net_step *step, struct net_loss *loss)
+                        const struct net_step *step, struct loss_sum *loss)
 {
     CHECK(batch > 0 && batch <= net->batch_max);
     net->step = *step;
@@ -356,13 +356,7 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
     range_end();
     if (net->watch)
         net->watch(net->watch_context, net->layer_count, false);
-    if (!loss)
-        return STATUS_OK;
-    struct loss_sum sum;
-    enum status status = device_download(net->device, &sum, net->sum, sizeof sum);
-    if (status == STATUS_OK)
-        *loss = (struct net_loss){.loss_sum = sum.loss, .correct = sum.correct};
-    return status;
+    return loss ? device_download(net->device, loss, net->sum, sizeof *loss) : STATUS_OK;
 }
 
 enum status net_backward(struct net *net, net_range_hook *hook, void *context)

@@ -39,11 +39,6 @@ struct net_step {
     double divisor; /* divides the sum of losses; 0: the batch size, so the mean */
 };
 
-struct net_loss {
-    double loss_sum; /* over the batch; natural logarithm */
-    int64_t correct;
-};
-
 /* One layer as computed: relu and pooling are fused into the layer before them. */
 struct net_layer {
     const char *name;
@@ -101,7 +96,7 @@ void net_set_step(struct net *net, uint64_t step);
  * batch_max. Waits for the device, unless `loss` is NULL.
  */
 enum status net_forward(struct net *net, const float *images, const uint8_t *labels, size_t batch,
-                        const struct net_step *step, struct net_loss *loss);
+                        const struct net_step *step, struct loss_sum *loss);
 
 /* Copies the loss of the last net_forward to *to, memory from device_host_alloc, in the order of
  * the operations. Record an event next to learn when it has arrived. */

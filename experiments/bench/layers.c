@@ -334,7 +334,7 @@ static void note(void *context, size_t line, bool backward)
 static enum status run_step(struct bench *bench, bool watched)
 {
     enum status status;
-    struct net_loss loss;
+    struct loss_sum loss;
     struct net_step step = {.training = true, .seed = 1, .step = bench->step++};
     net_watch(bench->net, watched ? note : NULL, bench);
     bench->last_ns = clock_now_ns();

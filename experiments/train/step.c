@@ -1,6 +1,6 @@
 /*
- * Parts of a training step (train.c): its times, losses that the device still has to compute, a
- * worker that computes longer. Also the steps of --compute paced and --virtual-workers.
+ * Variants of a training step (train.c): losses that the device still has to compute, a worker that
+ * computes longer, the steps of --compute paced and --virtual-workers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,63 +11,6 @@
 #include "common/comm/reduce.h"
 #include "experiments/train/gradient_sync.h"
 #include "experiments/train/trainer.h"
-
-/* -------- its times --------------------------------------------------------------------------- */
-
-enum status step_begin(struct trainer *t)
-{
-    enum status status = STATUS_OK;
-    struct interval *interval = &t->report.interval;
-    struct comm *comm = t->sync.comm;
-    if (interval->started_ns == 0 && !comm_updates_on_server(comm))
-        TRY(world_barrier(t->world, comm_group(comm))); /* struct step_times */
-    range_at_step(t->step - t->first_step);
-    t->whole = t->batches.waited = (struct range_sum){0};
-    t->comm_busy_ns = comm_busy_ns(comm);
-    range_sum_begin(&t->whole, "step", &(struct range_about){.kind = RANGE_STEP, .number = t->step},
-                    true);
-    if (interval->started_ns == 0) {
-        interval->started_ns = t->whole.begin_ns;
-        train_cpus_start(t);
-        usage_watch_take(t->report.usage_watch); /* discard samples from before the interval */
-    }
-    activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_COMPUTE, t->step, 0);
-
-    /* The data must be those of this step. An elastic job restarts this count in each
-     * generation. */
-    CHECK(!t->dataset || t->generation ||
-          t->batches.next_step == t->step - trainer_epoch_begin(t, trainer_epoch(t, t->step)));
-out:
-    return status;
-}
-
-int64_t step_end(struct trainer *t, const struct net_loss *loss)
-{
-    struct interval *interval = &t->report.interval;
-    int64_t exposed_ns = t->sync.exposed.ns, data_ns = t->batches.waited.ns;
-    int64_t ran_ns = clock_thread_ns() - t->whole.begin_cpu_ns - t->sync.exposed.cpu_ns -
-                     t->batches.waited.cpu_ns;
-    range_moment("computed", &(struct range_about){.kind = RANGE_CPU, .number = (uint64_t)ran_ns});
-    int64_t end_ns = range_sum_end(&t->whole);
-    if (!loss)
-        return end_ns;
-    step_times_add(&t->report.times, end_ns - interval->started_ns,
-                   (int64_t[STEP_TIME_KINDS]){
-                       [STEP_TIME_ALL] = t->whole.ns,
-                       [STEP_TIME_COMPUTE] = t->whole.ns - exposed_ns - data_ns,
-                       [STEP_TIME_COMM] = comm_busy_ns(t->sync.comm) - t->comm_busy_ns,
-                       [STEP_TIME_EXPOSED] = exposed_ns,
-                       [STEP_TIME_DATA] = data_ns,
-                       [STEP_TIME_CPU] = ran_ns,
-                   });
-    train_cpus_wait(t);
-    interval->ended_ns = end_ns;
-    interval->steps++;
-    interval->images += t->step_images;
-    interval->loss_sum += loss->loss_sum;
-    interval->losses = interval->steps - loss_queue_length(&t->losses);
-    return end_ns;
-}
 
 /* -------- losses on their way from the device ------------------------------------------------- */
 
@@ -103,23 +46,18 @@ void loss_queue_put(struct loss_queue *queue, struct net *net)
     device_event_record(queue->device, queue->done[slot], NULL);
 }
 
-enum status loss_queue_take(struct loss_queue *queue, int ahead, struct net_loss *loss)
+enum status loss_queue_take(struct loss_queue *queue, int ahead, struct loss_sum *loss)
 {
     enum status status = STATUS_OK;
     while (loss_queue_length(queue) > (uint64_t)ahead) {
         uint64_t slot = queue->taken % LOSS_QUEUE_MAX;
         TRY(device_event_wait(queue->device, queue->done[slot]));
-        loss->loss_sum += queue->sums[slot].loss;
+        loss->loss += queue->sums[slot].loss;
         loss->correct += queue->sums[slot].correct;
         queue->taken++;
     }
 out:
     return status;
-}
-
-uint64_t loss_queue_length(const struct loss_queue *queue)
-{
-    return queue->put - queue->taken;
 }
 
 /* -------- a worker that computes longer ------------------------------------------------------- */
@@ -156,7 +94,7 @@ void straggler_delay(struct straggler *straggler, struct device *device, int64_t
 
 /* Loads a batch, if there is a data set, only for its cost. trainer_open filled the gradients
  * once. */
-enum status train_step_paced(struct trainer *t, struct net_loss *loss)
+enum status train_step_paced(struct trainer *t, struct loss_sum *loss)
 {
     (void)loss;
     t->step_images = trainer_step_images(t);
@@ -189,7 +127,7 @@ void train_virtual_close(struct trainer *t)
     t->virtual = (struct virtual_workers){0};
 }
 
-static enum status play_worker(struct trainer *t, size_t worker, struct net_loss *loss)
+static enum status play_worker(struct trainer *t, size_t worker, struct loss_sum *loss)
 {
     enum status status = STATUS_OK;
     struct net_step step = {.training = true,
@@ -199,7 +137,7 @@ static enum status play_worker(struct trainer *t, size_t worker, struct net_loss
                             .divisor = (double)t->step_images / (double)t->workers};
     struct chunk part = chunk_of((size_t)t->step_images, t->workers, worker);
     size_t parameters = net_parameter_count(t->net);
-    struct net_loss mine;
+    struct loss_sum mine;
     if (part.count == 0) {
         memset(t->virtual.gradients + worker * parameters, 0, parameters * sizeof(float));
         return STATUS_OK;
@@ -209,7 +147,7 @@ static enum status play_worker(struct trainer *t, size_t worker, struct net_loss
     TRY(net_backward(t->net, NULL, NULL));
     TRY(device_download(t->device, t->virtual.gradients + worker * parameters,
                         net_gradients(t->net), parameters * sizeof(float)));
-    loss->loss_sum += mine.loss_sum;
+    loss->loss += mine.loss;
     loss->correct += mine.correct;
 out:
     return status;
@@ -230,14 +168,14 @@ static void average(struct trainer *t)
     device_upload(t->device, net_gradients(t->net), t->host, parameters * sizeof(float));
 }
 
-enum status train_step_virtual(struct trainer *t, struct net_loss *loss)
+enum status train_step_virtual(struct trainer *t, struct loss_sum *loss)
 {
     enum status status = STATUS_OK;
     t->step_images = batches_next(&t->batches, BATCHES_TRAIN);
     for (size_t worker = 0; worker < t->workers; worker++)
         TRY(play_worker(t, worker, loss));
     average(t);
-    optimizer_step(t->optimizer, net_parameters(t->net), net_gradients(t->net), trainer_lr(t));
+    optimizer_step(t->optimizer, net_parameters(t->net), net_gradients(t->net), t->step_lr);
     TRY(device_sync(t->device));
 out:
     return status;

@@ -27,13 +27,6 @@ static double mean_loss(const struct trainer *t)
 
 /* -------- one step ---------------------------------------------------------------------------- */
 
-/* The rate depends on the steps that are left: workers that join or leave change the step number,
- * but not this. */
-float trainer_lr(const struct trainer *t)
-{
-    return (float)lr_at(&t->lr, t->step + t->schedule_steps - t->total_steps);
-}
-
 /* A straggler's hook of the backward pass, before gradient_sync_start: it delays the worker once
  * per range. The first layer's range comes last. */
 static void start_delayed(void *context, size_t first, size_t count)
@@ -49,7 +42,7 @@ static void start_delayed(void *context, size_t first, size_t count)
  * therefore record it and repeat the record without a call. After a failed recording the device may
  * call it again for the same step. Host state of a step is therefore reset here.
  */
-static enum status run_step(struct trainer *t, struct net_loss *loss)
+static enum status run_step(struct trainer *t, struct loss_sum *loss)
 {
     enum status status = STATUS_OK;
     size_t batch = (size_t)t->step_images;
@@ -69,7 +62,7 @@ static enum status run_step(struct trainer *t, struct net_loss *loss)
         TRY(net_backward(t->net, start_delayed, t));
     else
         TRY(net_backward(t->net, gradient_sync_start, &t->sync));
-    TRY(gradient_sync_end(&t->sync, trainer_lr(t)));
+    TRY(gradient_sync_end(&t->sync, t->step_lr));
 out:
     return status;
 }
@@ -91,18 +84,18 @@ static enum status contribute_zero_gradient(struct trainer *t)
     device_upload(t->device, net_gradients(t->net), t->host, count * sizeof *t->host);
     TRY(device_sync(t->device));
     gradient_sync_start_layers(&t->sync);
-    TRY(gradient_sync_end(&t->sync, trainer_lr(t)));
+    TRY(gradient_sync_end(&t->sync, t->step_lr));
 out:
     return status;
 }
 
 /* A step on a device that runs behind the host. The step's number and rate are uploaded together
  * with the batch, before a recording. The loss is read when the device has done the step. */
-static enum status step_ahead(struct trainer *t, bool whole, struct net_loss *loss)
+static enum status step_ahead(struct trainer *t, bool whole, struct loss_sum *loss)
 {
     enum status status = STATUS_OK;
     net_set_step(t->net, t->step);
-    optimizer_set_lr(t->optimizer, trainer_lr(t));
+    optimizer_set_lr(t->optimizer, t->step_lr);
     TRY(t->backend->graph_capturable && whole ? device_repeat(t->device, run_step_ahead, t)
                                               : run_step(t, NULL));
     loss_queue_put(&t->losses, t->net);
@@ -111,7 +104,7 @@ out:
     return status;
 }
 
-enum status train_step_real(struct trainer *t, struct net_loss *loss)
+enum status train_step_real(struct trainer *t, struct loss_sum *loss)
 {
     size_t count = batches_next(&t->batches, BATCHES_TRAIN);
     bool whole = count == (size_t)t->config->batch;
@@ -124,13 +117,75 @@ enum status train_step_real(struct trainer *t, struct net_loss *loss)
     return run_step(t, loss);
 }
 
+/* Begins a step, with all times 0. */
+static enum status step_begin(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    struct interval *interval = &t->report.interval;
+    struct comm *comm = t->sync.comm;
+    if (interval->started_ns == 0 && !comm_updates_on_server(comm))
+        TRY(world_barrier(t->world, comm_group(comm))); /* struct step_times */
+    range_at_step(t->step - t->first_step);
+    t->whole = t->batches.waited = (struct range_sum){0};
+    t->comm_busy_ns = comm_busy_ns(comm);
+    range_sum_begin(&t->whole, "step", &(struct range_about){.kind = RANGE_STEP, .number = t->step},
+                    true);
+    if (interval->started_ns == 0) {
+        interval->started_ns = t->whole.begin_ns;
+        train_cpus_start(t);
+        usage_watch_take(t->report.usage_watch); /* discard samples from before the interval */
+    }
+    activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_COMPUTE, t->step, 0);
+    /* The rate depends on the steps that are left: workers that join or leave change the step
+     * number, but not this. */
+    if (t->optimizer)
+        t->step_lr = (float)lr_at(&t->lr, t->step + t->schedule_steps - t->total_steps);
+
+    /* The data must be those of this step. An elastic job restarts this count in each
+     * generation. */
+    CHECK(!t->dataset || t->generation ||
+          t->batches.next_step == t->step - trainer_epoch_begin(t, trainer_epoch(t, t->step)));
+out:
+    return status;
+}
+
+/* Ends a step. Adds the step, and the losses that became known in it, to the interval. `loss` NULL:
+ * the step failed and is not added. Returns the end time by clock_now_ns. */
+static int64_t step_end(struct trainer *t, const struct loss_sum *loss)
+{
+    struct interval *interval = &t->report.interval;
+    int64_t exposed_ns = t->sync.exposed.ns, data_ns = t->batches.waited.ns;
+    int64_t ran_ns = clock_thread_ns() - t->whole.begin_cpu_ns - t->sync.exposed.cpu_ns -
+                     t->batches.waited.cpu_ns;
+    range_moment("computed", &(struct range_about){.kind = RANGE_CPU, .number = (uint64_t)ran_ns});
+    int64_t end_ns = range_sum_end(&t->whole);
+    if (!loss)
+        return end_ns;
+    step_times_add(&t->report.times, end_ns - interval->started_ns,
+                   (int64_t[STEP_TIME_KINDS]){
+                       [STEP_TIME_ALL] = t->whole.ns,
+                       [STEP_TIME_COMPUTE] = t->whole.ns - exposed_ns - data_ns,
+                       [STEP_TIME_COMM] = comm_busy_ns(t->sync.comm) - t->comm_busy_ns,
+                       [STEP_TIME_EXPOSED] = exposed_ns,
+                       [STEP_TIME_DATA] = data_ns,
+                       [STEP_TIME_CPU] = ran_ns,
+                   });
+    train_cpus_wait(t);
+    interval->ended_ns = end_ns;
+    interval->steps++;
+    interval->images += t->step_images;
+    interval->loss_sum += loss->loss;
+    interval->losses = interval->steps - loss_queue_length(&t->losses);
+    return end_ns;
+}
+
 /* One step on this rank's share of the data, with the times of its parts. With `finishes` the
  * weights are complete afterwards. Otherwise the next step waits for deferred buckets, and this
  * wait counts for the next step. */
 static enum status step(struct trainer *t, bool finishes)
 {
     enum status status = STATUS_OK;
-    struct net_loss loss = {0};
+    struct loss_sum loss = {0};
     TRY(step_begin(t));
     status = t->step_once(t, &loss);
     if (status == STATUS_OK && finishes)
@@ -140,7 +195,7 @@ static enum status step(struct trainer *t, bool finishes)
     train_go_on(t);
 
     /* Averaging spreads a NaN to all ranks within a step, so one rank's check is enough. */
-    if (t->rank == 0 && !isfinite(loss.loss_sum)) {
+    if (t->rank == 0 && !isfinite(loss.loss)) {
         progress_clear(&t->report.progress);
         log_diverged(t, "", t->step - loss_queue_length(&t->losses));
         TRY(gradient_sync_finish(&t->sync)); /* the other ranks' buckets need this rank */
@@ -162,11 +217,11 @@ static enum status drain_losses(struct trainer *t)
 {
     enum status status = STATUS_OK;
     struct interval *interval = &t->report.interval;
-    struct net_loss loss = {0};
+    struct loss_sum loss = {0};
     uint64_t steps = loss_queue_length(&t->losses);
     if (steps > 0) {
         TRY(loss_queue_take(&t->losses, 0, &loss));
-        interval->loss_sum += loss.loss_sum;
+        interval->loss_sum += loss.loss;
         interval->losses += steps;
         interval->ended_ns = clock_now_ns();
     }

@@ -124,10 +124,10 @@ enum status train_test(struct trainer *t, struct test_result *result)
     progress_clear(&t->report.progress);
     batches_start_epoch(&t->batches, BATCHES_TEST, 0, 0);
     while ((count = batches_next(&t->batches, BATCHES_TEST)) > 0) {
-        struct net_loss loss;
+        struct loss_sum loss;
         batches_gather(&t->batches, BATCHES_TEST, 0, count);
         TRY(net_forward(t->net, t->batches.images, t->batches.labels, count, &step, &loss));
-        sums[0] += loss.loss_sum;
+        sums[0] += loss.loss;
         sums[1] += (double)loss.correct;
         sums[2] += (double)count;
     }

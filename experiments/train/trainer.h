@@ -1,7 +1,7 @@
 /*
  * The parts of one training run, for the files of `psring train`. Read train.c first: one step, and
  * the loops around it. Then:
- *     step.c              times of a step, kinds of steps
+ *     step.c              kinds of steps, and their parts
  *     gradient_sync.c     communication
  *     setup.c             opening
  *     train_server.c      servers that own the parameters
@@ -89,10 +89,13 @@ void loss_queue_put(struct loss_queue *queue, struct net *net);
 
 /* Waits for the losses of all steps except the latest `ahead`, and adds them to *loss, oldest
  * first. Also returns a failure of the device. */
-enum status loss_queue_take(struct loss_queue *queue, int ahead, struct net_loss *loss);
+enum status loss_queue_take(struct loss_queue *queue, int ahead, struct loss_sum *loss);
 
 /* Number of steps whose loss has not been taken. */
-uint64_t loss_queue_length(const struct loss_queue *queue);
+static inline uint64_t loss_queue_length(const struct loss_queue *queue)
+{
+    return queue->put - queue->taken;
+}
 
 /* The times of training steps, by part, and their medians over the steps of an interval. */
 
@@ -300,7 +303,7 @@ struct trainer;
 /* A step on this process's share of the data: forward, backward, average, update. Adds to `loss`
  * the losses that are now known, oldest first. They are of this step, or of earlier steps if the
  * device runs behind. */
-typedef enum status train_step_function(struct trainer *t, struct net_loss *loss);
+typedef enum status train_step_function(struct trainer *t, struct loss_sum *loss);
 
 /* State of a step of virtual workers, in host memory. NULL without virtual workers. */
 struct virtual_workers {
@@ -342,6 +345,7 @@ struct trainer {
     uint64_t schedule_steps;       /* of a run that always has the present number of workers */
     uint64_t step;                 /* done, over all epochs */
     uint64_t step_images;          /* of the running step, on this process */
+    float step_lr;                 /* of the running step, if there is an optimizer */
     struct range_sum whole;        /* of the running step; other sums are in batches and sync */
     int64_t comm_busy_ns;          /* comm_busy_ns at the step's beginning */
     uint64_t first_step;           /* of this process: another run did the earlier steps */
@@ -378,14 +382,8 @@ uint64_t trainer_epoch_begin(const struct trainer *t, uint64_t epoch);
 uint64_t trainer_images(const struct trainer *t);
 uint64_t trainer_epoch_images(const struct trainer *t, uint64_t epoch);
 
-/* train.c, step.c. The learning rate of the next step. */
-float trainer_lr(const struct trainer *t);
+/* train.c, step.c */
 train_step_function train_step_real, train_step_paced, train_step_virtual;
-/* Begins a step, with all times 0. */
-enum status step_begin(struct trainer *t);
-/* Ends a step. Adds the step, and the losses that became known in it (`loss`), to the interval.
- * `loss` NULL: the step failed and is not added. Returns the end time by clock_now_ns. */
-int64_t step_end(struct trainer *t, const struct net_loss *loss);
 enum status train_virtual_open(struct trainer *t);
 void train_virtual_close(struct trainer *t);
 

@@ -156,11 +156,11 @@ static void check_gradients(bool fuse)
     cr_assert_eq(net_new_cnn(&net, device, &mixed, BATCH + 3, 9, fuse), STATUS_OK);
     double *parameters = wide_parameters(net);
     struct net_step step = {.training = true, .seed = 4, .step = 77, .rank = 2};
-    struct net_loss loss;
+    struct loss_sum loss;
     cr_assert_eq(net_forward(net, images, labels, BATCH, &step, &loss), STATUS_OK);
     cr_assert_eq(net_backward(net, NULL, NULL), STATUS_OK);
     double expected_loss = reference_net(&mixed, BATCH, images, labels, parameters, &step);
-    cr_assert(fabs(loss.loss_sum - expected_loss) < 1e-5);
+    cr_assert(fabs(loss.loss - expected_loss) < 1e-5);
     const float *gradients = net_gradients(net);
     size_t nonzero = 0;
     for (size_t i = 0; i < net_parameter_count(net); i++) {
@@ -198,7 +198,7 @@ Test(net, loss_of_each_model_of_the_zoo)
         enum { BATCH = 2 };
         struct device *device = open_cpu(1);
         struct net *net;
-        struct net_loss loss, again;
+        struct loss_sum loss, again;
         uint8_t labels[BATCH];
         float *images = new_images(BATCH, 784);
         set_labels(BATCH, labels);
@@ -209,10 +209,10 @@ Test(net, loss_of_each_model_of_the_zoo)
             double expected =
                 reference_net(cnn_find(cnn_names[m]), BATCH, images, labels, parameters, &step);
             cr_assert_eq(net_forward(net, images, labels, BATCH, &step, &loss), STATUS_OK);
-            cr_assert(fabs(loss.loss_sum - expected) < 1e-4 * expected, "%s: found %g, expected %g",
-                      cnn_names[m], loss.loss_sum, expected);
+            cr_assert(fabs(loss.loss - expected) < 1e-4 * expected, "%s: found %g, expected %g",
+                      cnn_names[m], loss.loss, expected);
             cr_assert_eq(net_forward(net, images, labels, BATCH, &step, &again), STATUS_OK);
-            cr_assert(again.loss_sum == loss.loss_sum && again.correct == loss.correct);
+            cr_assert(again.loss == loss.loss && again.correct == loss.correct);
         }
         free(images);
         free(parameters);
@@ -224,7 +224,7 @@ Test(net, loss_of_each_model_of_the_zoo)
 /* -------- the same bits ----------------------------------------------------------------------- */
 
 /* Parameters after two whole training steps. The last batch is smaller, as at an epoch's end. */
-static float *train_two_steps(int threads, bool fuse, struct net_loss *loss, size_t *count)
+static float *train_two_steps(int threads, bool fuse, struct loss_sum *loss, size_t *count)
 {
     enum { BATCH = 37 };
     struct device *device = open_cpu(threads);
@@ -254,14 +254,14 @@ static float *train_two_steps(int threads, bool fuse, struct net_loss *loss, siz
 
 Test(net, same_bits_for_any_threads_and_with_or_without_fusion)
 {
-    struct net_loss loss, other_loss;
+    struct loss_sum loss, other_loss;
     size_t count;
     float *one = train_two_steps(1, true, &loss, &count);
     for (int variant = 0; variant < 4; variant++) {
         int threads = (int[]){2, 3, 5, 1}[variant];
         float *other = train_two_steps(threads, variant < 3, &other_loss, &count);
         cr_assert_arr_eq(one, other, count * sizeof *one, "%d threads", threads);
-        cr_assert(loss.loss_sum == other_loss.loss_sum && loss.correct == other_loss.correct);
+        cr_assert(loss.loss == other_loss.loss && loss.correct == other_loss.correct);
         free(other);
     }
     free(one);
