@@ -30,8 +30,7 @@ struct net {
     float *dlogits;                /* (batch_max, output) */
     float *dy[2];                  /* gradients by activations, in turn: (batch_max, largest) */
     struct loss_sum *sum;
-    uint64_t *step_at; /* the step for dropout; an input (inputs.h) */
-    uint64_t step_set; /* its present value */
+    struct device_input step_at; /* uint64_t: the step, for dropout */
 
     net_pass_hook *watch; /* NULL: no hook */
     void *watch_context;
@@ -171,7 +170,7 @@ static enum status allocate(struct net *net)
 {
     enum status status = STATUS_OK;
     size_t largest = 0, position = 0;
-    void *sum, *step_at;
+    void *sum;
     TRY(allocate_floats(net, "parameters", net->parameter_count, &net->parameters));
     TRY(allocate_floats(net, "gradients", net->parameter_count, &net->gradients));
     net->device->ops->fill(net->device, net->gradients, 0.0f, net->parameter_count);
@@ -193,8 +192,7 @@ static enum status allocate(struct net *net)
                         &net->dlogits));
     TRY(device_alloc(net->device, "the loss", sizeof *net->sum, &sum));
     net->sum = sum;
-    TRY(device_input_new(net->device, "the number of the step", sizeof *net->step_at, &step_at));
-    net->step_at = step_at;
+    TRY(device_input_new(net->device, "the number of the step", sizeof(uint64_t), &net->step_at));
 out:
     return status;
 }
@@ -284,10 +282,7 @@ void net_download_loss(struct net *net, struct loss_sum *to)
 
 void net_set_step(struct net *net, uint64_t step)
 {
-    if (step == net->step_set)
-        return;
-    net->step_set = step;
-    device_input_set(net->device, net->step_at, &step, sizeof step);
+    *(uint64_t *)net->step_at.host = step;
 }
 
 static struct layer_ranges ranges_of(const struct net_layer *layer, net_range_hook *hook,
@@ -323,8 +318,7 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
     net->step = *step;
     net->batch = batch;
     if (step->training)
-        net_set_step(net, step->step);
-    device_inputs_send(net->device);
+        *(uint64_t *)net->step_at.host = step->step;
     const float *x = images;
     net_range_hook *needs = step->training ? net->needs : NULL;
     for (size_t i = 0; i < net->layer_count; i++) {
@@ -335,7 +329,7 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
         struct layer_ranges ranges = ranges_of(&net->table[i], needs, net->needs_context);
         struct layer_pass pass = {.batch = batch,
                                   .step = &net->step,
-                                  .step_at = net->step_at,
+                                  .step_at = net->step_at.memory,
                                   .x = x,
                                   .y = net->y[i],
                                   .ranges = needs ? &ranges : NULL};
@@ -369,7 +363,7 @@ enum status net_backward(struct net *net, net_range_hook *hook, void *context)
         /* Two buffers in turn: a layer reads one and writes the other. */
         struct layer_pass pass = {.batch = net->batch,
                                   .step = &net->step,
-                                  .step_at = net->step_at,
+                                  .step_at = net->step_at.memory,
                                   .x = net->x[i],
                                   .y = net->y[i],
                                   .dy = dy,

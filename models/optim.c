@@ -12,137 +12,43 @@ const struct optimizer_parameters optimizer_parameters_default = {
     .momentum = .9f, .rho = .95f, .beta1 = .9f, .beta2 = .999f, .trust = .02f};
 
 struct optimizer {
-    const struct optimizer_ops *ops;
+    const struct optimizer_layout *layout;
     struct device *device;
-    struct optimizer_parameters parameters; /* tensors: its own copy */
-    struct optimizer_tensor *tensors;
+    struct update update;
+    struct optimizer_tensor *tensors; /* (tensor_count); NULL: ranges are cut anywhere */
+    size_t tensor_count;
     size_t count;
-    float *state;      /* (ops->states, count), then ops->counters; device memory */
-    float *correction; /* (2), device memory; adam */
-    float *lr_at;      /* a device input (inputs.h) */
-    float lr;          /* its present value */
-    size_t stepped;    /* elements done in the running step; count: no step is running */
+    float *state;           /* (layout->states, count), then layout->counters; device memory */
+    struct device_input lr; /* float */
+    size_t stepped;         /* elements done in the running step; count: no step is running */
 };
 
-/* A kind of optimizer: its state for each parameter, its counters, and its step. */
-struct optimizer_ops {
+/* What a kind of optimizer keeps: values for each parameter, and counters of steps. */
+static const struct optimizer_layout {
     size_t states, counters;
     float epsilon; /* the default */
     bool whole_tensors;
-    void (*begin)(struct optimizer *); /* (optional) before a step's first range */
-    void (*step)(struct optimizer *, size_t first, size_t count, float *parameters,
-                 const float *gradients);
-};
-
-/* -------- the kinds -------------------------------------------------------------------------- */
-
-static void sgd_step(struct optimizer *o, size_t first, size_t count, float *parameters,
-                     const float *gradients)
-{
-    struct sgd sgd = {.lr_at = o->lr_at,
-                      .momentum = o->parameters.momentum,
-                      .nesterov = o->parameters.nesterov,
-                      .weight_decay = o->parameters.weight_decay};
-    o->device->ops->sgd(o->device, &sgd, count, parameters + first, gradients + first,
-                        o->state + first);
-}
-
-static void adagrad_step(struct optimizer *o, size_t first, size_t count, float *parameters,
-                         const float *gradients)
-{
-    struct adagrad adagrad = {.lr_at = o->lr_at,
-                              .epsilon = o->parameters.epsilon,
-                              .weight_decay = o->parameters.weight_decay};
-    o->device->ops->adagrad(o->device, &adagrad, count, parameters + first, gradients + first,
-                            o->state + first);
-}
-
-static void adadelta_step(struct optimizer *o, size_t first, size_t count, float *parameters,
-                          const float *gradients)
-{
-    struct adadelta adadelta = {.lr_at = o->lr_at,
-                                .rho = o->parameters.rho,
-                                .epsilon = o->parameters.epsilon,
-                                .weight_decay = o->parameters.weight_decay,
-                                .stride = o->count};
-    o->device->ops->adadelta(o->device, &adadelta, count, parameters + first, gradients + first,
-                             o->state + first);
-}
-
-static struct adam adam_of(const struct optimizer *o)
-{
-    return (struct adam){.lr_at = o->lr_at,
-                         .beta1 = o->parameters.beta1,
-                         .beta2 = o->parameters.beta2,
-                         .epsilon = o->parameters.epsilon,
-                         .weight_decay = o->parameters.weight_decay,
-                         .step = o->state + 2 * o->count,
-                         .correction = o->correction,
-                         .stride = o->count};
-}
-
-static void adam_begin(struct optimizer *o)
-{
-    struct adam adam = adam_of(o);
-    o->device->ops->adam_count(o->device, &adam);
-}
-
-static void adam_step(struct optimizer *o, size_t first, size_t count, float *parameters,
-                      const float *gradients)
-{
-    struct adam adam = adam_of(o);
-    o->device->ops->adam(o->device, &adam, count, parameters + first, gradients + first,
-                         o->state + first);
-}
-
-static void lars_step(struct optimizer *o, size_t first, size_t count, float *parameters,
-                      const float *gradients)
-{
-    struct lars lars = {.lr_at = o->lr_at,
-                        .momentum = o->parameters.momentum,
-                        .coefficient = o->parameters.trust,
-                        .weight_decay = o->parameters.weight_decay};
-    struct sgd sgd = {.lr_at = o->lr_at, .momentum = o->parameters.momentum};
-    for (size_t t = 0; t < o->parameters.tensor_count; t++) {
-        const struct optimizer_tensor *tensor = &o->tensors[t];
-        size_t at = tensor->first, length = tensor->count;
-        if (at + length <= first || first + count <= at)
-            continue;
-        CHECK(first <= at && at + length <= first + count); /* whole tensors only */
-        if (tensor->bias)
-            o->device->ops->sgd(o->device, &sgd, length, parameters + at, gradients + at,
-                                o->state + at);
-        else
-            o->device->ops->lars(o->device, &lars, length, parameters + at, gradients + at,
-                                 o->state + at);
-    }
-}
-
-static const struct optimizer_ops kinds[] = {
-    [OPTIMIZER_SGD] = {.states = 1, .step = sgd_step},
-    [OPTIMIZER_ADAGRAD] = {.states = 1, .epsilon = 1e-10f, .step = adagrad_step},
-    [OPTIMIZER_ADADELTA] = {.states = 2, .epsilon = 1e-7f, .step = adadelta_step},
-    [OPTIMIZER_ADAM] =
-        {.states = 2, .counters = 1, .epsilon = 1e-8f, .begin = adam_begin, .step = adam_step},
-    [OPTIMIZER_LARS] = {.states = 1, .whole_tensors = true, .step = lars_step},
+} layouts[] = {
+    [OPTIMIZER_SGD] = {.states = 1},
+    [OPTIMIZER_ADAGRAD] = {.states = 1, .epsilon = 1e-10f},
+    [OPTIMIZER_ADADELTA] = {.states = 2, .epsilon = 1e-7f},
+    [OPTIMIZER_ADAM] = {.states = 2, .counters = 1, .epsilon = 1e-8f},
+    [OPTIMIZER_LARS] = {.states = 1, .whole_tensors = true},
 };
 
 const char *const optimizer_kind_names[] = {
     [OPTIMIZER_SGD] = "sgd",   [OPTIMIZER_ADAGRAD] = "adagrad", [OPTIMIZER_ADADELTA] = "adadelta",
     [OPTIMIZER_ADAM] = "adam", [OPTIMIZER_LARS] = "lars",       NULL};
 
-/* -------- the interface ---------------------------------------------------------------------- */
-
 static size_t state_count(const struct optimizer *o)
 {
-    return o->ops->states * o->count + o->ops->counters;
+    return o->layout->states * o->count + o->layout->counters;
 }
 
-static enum status copy_tensors(struct optimizer *o)
+static enum status copy_tensors(struct optimizer *o, const struct optimizer_parameters *parameters)
 {
-    const struct optimizer_parameters *parameters = &o->parameters;
     size_t covered = 0;
-    if (!o->ops->whole_tensors)
+    if (!o->layout->whole_tensors)
         return STATUS_OK;
     for (size_t t = 0; t < parameters->tensor_count; t++) {
         CHECK(parameters->tensors[t].first == covered);
@@ -153,6 +59,7 @@ static enum status copy_tensors(struct optimizer *o)
     if (!o->tensors)
         return FAIL(STATUS_NO_MEMORY, "an optimizer: out of memory");
     memcpy(o->tensors, parameters->tensors, parameters->tensor_count * sizeof *o->tensors);
+    o->tensor_count = parameters->tensor_count;
     return STATUS_OK;
 }
 
@@ -161,26 +68,34 @@ enum status optimizer_new(struct optimizer **optimizer, struct device *device,
                           const struct optimizer_parameters *parameters)
 {
     enum status status = STATUS_OK;
-    CHECK((size_t)kind < sizeof kinds / sizeof *kinds);
+    const struct optimizer_parameters *p = parameters ? parameters : &optimizer_parameters_default;
+    CHECK((size_t)kind < sizeof layouts / sizeof *layouts);
     struct optimizer *o = calloc(1, sizeof *o);
-    void *state, *correction, *lr_at;
+    void *state, *correction;
     if (!o)
         TRY(FAIL(STATUS_NO_MEMORY, "an optimizer: out of memory"));
-    o->ops = &kinds[kind];
+    o->layout = &layouts[kind];
     o->device = device;
-    o->parameters = parameters ? *parameters : optimizer_parameters_default;
-    if (o->parameters.epsilon == 0)
-        o->parameters.epsilon = o->ops->epsilon;
     o->count = o->stepped = count;
-    TRY(copy_tensors(o));
+    TRY(copy_tensors(o, p));
     TRY(device_alloc(device, "the optimizer's state", state_count(o) * sizeof *o->state, &state));
     o->state = state;
     device->ops->fill(device, o->state, 0.0f, state_count(o));
-    TRY(device_alloc(device, "the optimizer's corrections", 2 * sizeof *o->correction,
-                     &correction));
-    o->correction = correction;
-    TRY(device_input_new(device, "the learning rate", sizeof *o->lr_at, &lr_at));
-    o->lr_at = lr_at;
+    TRY(device_input_new(device, "the learning rate", sizeof(float), &o->lr));
+    o->update = (struct update){.kind = kind,
+                                .momentum = p->momentum,
+                                .nesterov = p->nesterov,
+                                .rho = p->rho,
+                                .beta1 = p->beta1,
+                                .beta2 = p->beta2,
+                                .epsilon = p->epsilon == 0 ? o->layout->epsilon : p->epsilon,
+                                .trust = p->trust,
+                                .weight_decay = p->weight_decay,
+                                .lr_at = o->lr.memory,
+                                .stride = count,
+                                .step = o->state + o->layout->states * count};
+    TRY(device_alloc(device, "the optimizer's corrections", 2 * sizeof(float), &correction));
+    o->update.correction = correction;
 out:
     if (status != STATUS_OK)
         optimizer_free(&o);
@@ -194,7 +109,7 @@ void optimizer_free(struct optimizer **optimizer)
     *optimizer = NULL;
     if (!o)
         return;
-    device_free(o->device, o->correction);
+    device_free(o->device, o->update.correction);
     device_free(o->device, o->state);
     free(o->tensors);
     free(o);
@@ -202,15 +117,12 @@ void optimizer_free(struct optimizer **optimizer)
 
 bool optimizer_needs_whole_tensors(enum optimizer_kind kind)
 {
-    return kinds[kind].whole_tensors;
+    return layouts[kind].whole_tensors;
 }
 
 void optimizer_set_lr(struct optimizer *optimizer, float lr)
 {
-    if (lr == optimizer->lr)
-        return;
-    optimizer->lr = lr;
-    device_input_set(optimizer->device, optimizer->lr_at, &lr, sizeof lr);
+    *(float *)optimizer->lr.host = lr;
 }
 
 void optimizer_step(struct optimizer *optimizer, float *parameters, const float *gradients,
@@ -219,19 +131,39 @@ void optimizer_step(struct optimizer *optimizer, float *parameters, const float 
     optimizer_step_range(optimizer, 0, optimizer->count, parameters, gradients, lr);
 }
 
-void optimizer_step_range(struct optimizer *optimizer, size_t first, size_t count,
-                          float *parameters, const float *gradients, float lr)
+/* LARS needs the norms of whole tensors. Biases take SGD's step. */
+static void step_tensors(struct optimizer *o, size_t first, size_t count, float *parameters,
+                         const float *gradients)
 {
-    CHECK(first + count <= optimizer->count);
-    optimizer_set_lr(optimizer, lr);
-    device_inputs_send(optimizer->device);
-    if (optimizer->stepped >= optimizer->count) {
-        optimizer->stepped = 0;
-        if (optimizer->ops->begin)
-            optimizer->ops->begin(optimizer);
+    const struct update sgd = {
+        .kind = OPTIMIZER_SGD, .momentum = o->update.momentum, .lr_at = o->update.lr_at};
+    for (size_t t = 0; t < o->tensor_count; t++) {
+        const struct optimizer_tensor *tensor = &o->tensors[t];
+        size_t at = tensor->first, length = tensor->count;
+        if (at + length <= first || first + count <= at)
+            continue;
+        CHECK(first <= at && at + length <= first + count); /* whole tensors only */
+        o->device->ops->update(o->device, tensor->bias ? &sgd : &o->update, length, parameters + at,
+                               gradients + at, o->state + at);
     }
-    optimizer->stepped += count;
-    optimizer->ops->step(optimizer, first, count, parameters, gradients);
+}
+
+void optimizer_step_range(struct optimizer *o, size_t first, size_t count, float *parameters,
+                          const float *gradients, float lr)
+{
+    CHECK(first + count <= o->count);
+    *(float *)o->lr.host = lr;
+    if (o->stepped >= o->count) {
+        o->stepped = 0;
+        if (o->layout->counters > 0)
+            o->device->ops->adam_count(o->device, &o->update);
+    }
+    o->stepped += count;
+    if (o->tensors)
+        step_tensors(o, first, count, parameters, gradients);
+    else
+        o->device->ops->update(o->device, &o->update, count, parameters + first, gradients + first,
+                               o->state + first);
 }
 
 float *optimizer_state(struct optimizer *optimizer, size_t *count)
@@ -259,7 +191,7 @@ static const char *exact(float value, char text[FLOAT_TEXT_BYTES])
 void optimizer_describe(enum optimizer_kind kind, const struct optimizer_parameters *p,
                         char text[OPTIMIZER_TEXT_BYTES])
 {
-    float epsilon = p->epsilon > 0 ? p->epsilon : kinds[kind].epsilon;
+    float epsilon = p->epsilon > 0 ? p->epsilon : layouts[kind].epsilon;
     const struct {
         unsigned kinds;
         const char *name;

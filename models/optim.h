@@ -22,14 +22,6 @@
 #include "common/base/status.h"
 #include "common/device/device.h"
 
-enum optimizer_kind {
-    OPTIMIZER_SGD,
-    OPTIMIZER_ADAGRAD,
-    OPTIMIZER_ADADELTA,
-    OPTIMIZER_ADAM,
-    OPTIMIZER_LARS
-};
-
 /* Names by enum optimizer_kind, ended by NULL: the choices of --optimizer. */
 extern const char *const optimizer_kind_names[];
 

@@ -1,8 +1,7 @@
 #include "common/data/batches.h"
 
 #include <stdlib.h>
-
-#include "common/device/inputs.h"
+#include <string.h>
 
 enum { BYTE_VALUES = UINT8_MAX + 1 };
 
@@ -34,7 +33,7 @@ out:
 static enum status allocate(struct batches *batches, const struct batches_options *options)
 {
     enum status status = STATUS_OK;
-    void *images, *labels, *samples;
+    void *images, *labels;
     size_t most =
         options->train_batch > options->test_batch ? options->train_batch : options->test_batch;
     TRY(device_alloc(batches->device, "a batch of images",
@@ -42,9 +41,8 @@ static enum status allocate(struct batches *batches, const struct batches_option
     batches->gathered = images;
     TRY(device_alloc(batches->device, "a batch of labels", options->gather_max, &labels));
     batches->gathered_labels = labels;
-    TRY(device_input_new(batches->device, "a batch of samples", most * sizeof *batches->samples,
-                         &samples));
-    batches->samples = samples;
+    TRY(device_input_new(batches->device, "a batch of samples", most * sizeof(uint32_t),
+                         &batches->samples));
 out:
     return status;
 }
@@ -219,7 +217,7 @@ size_t batches_next(struct batches *batches, enum batches_split split)
     } else {
         const uint32_t *samples = sampler_next(&batches->samplers[split], &count);
         if (count > 0)
-            device_input_set(batches->device, batches->samples, samples, count * sizeof *samples);
+            memcpy(batches->samples.host, samples, count * sizeof *samples);
     }
     if (training) {
         range_sum_end(&batches->waited);
@@ -240,10 +238,9 @@ void batches_gather(struct batches *batches, enum batches_split split, size_t fi
         batches->images = batches->loaded.images + first * DATASET_PIXELS;
         batches->labels = batches->loaded.labels + first;
     } else {
-        device_inputs_send(batches->device);
+        const uint32_t *samples = batches->samples.memory;
         batches->device->ops->gather(batches->device, &batches->resident[split], count,
-                                     batches->samples + first, batches->gathered,
-                                     batches->gathered_labels);
+                                     samples + first, batches->gathered, batches->gathered_labels);
         batches->images = batches->gathered;
         batches->labels = batches->gathered_labels;
     }

@@ -29,6 +29,7 @@
 #include "common/data/loader.h"
 #include "common/data/sampler.h"
 #include "common/device/device.h"
+#include "common/device/inputs.h"
 
 enum batches_split { BATCHES_TRAIN, BATCHES_TEST, BATCHES_SPLITS };
 
@@ -51,7 +52,7 @@ struct batches {
     struct gather resident[BATCHES_SPLITS]; /* device memory */
     void *copies[BATCHES_SPLITS]; /* owned memory of `resident`; NULL if it is the host's */
     float *values;                /* (256), device memory: the normalised value of each byte */
-    uint32_t *samples;            /* (largest batch), a device input: the current batch */
+    struct device_input samples;  /* uint32_t (largest batch): the current batch */
     float *gathered;              /* (gather_max, 28, 28, 1), device memory */
     uint8_t *gathered_labels;     /* (gather_max), device memory */
 

@@ -13,9 +13,9 @@ enum { ALIGNMENT = 16, BLOCK_BYTES = 16 * 1024 };
 struct device_inputs {
     struct device_inputs *next;
     char *memory; /* (bytes), device memory */
-    char *host;   /* the contents to send; equals `memory` if device memory is host memory */
+    char *host; /* (bytes), the callers' values; equals `memory` if device memory is host memory */
+    char *sent; /* (bytes), contents of `memory`; equals `host` likewise */
     size_t bytes, used;
-    size_t first, end; /* [first, end) was set and not sent; empty: first == end */
 };
 
 static enum status block_new(struct device *device, const char *what, size_t bytes)
@@ -30,61 +30,48 @@ static enum status block_new(struct device *device, const char *what, size_t byt
     if (status != STATUS_OK)
         return status;
     block->memory = memory;
-    block->host = device_memory_is_host(device) ? block->memory : malloc(bytes);
+    block->host = block->sent = block->memory;
+    if (!device_memory_is_host(device)) {
+        block->host = malloc(2 * bytes);
+        block->sent = block->host + bytes;
+    }
     if (!block->host)
         return FAIL(STATUS_NO_MEMORY, "%s: out of memory", what);
     memset(block->host, 0, bytes);
+    memset(block->sent, 0, bytes);
+    device_upload(device, block->memory, block->sent, bytes);
     block->bytes = bytes;
     return STATUS_OK;
 }
 
-static void note(struct device_inputs *block, size_t first, size_t end)
-{
-    bool none = block->first == block->end;
-    if (block->host == block->memory) /* the value is already in device memory */
-        return;
-    block->first = none || first < block->first ? first : block->first;
-    block->end = none || end > block->end ? end : block->end;
-}
-
-enum status device_input_new(struct device *device, const char *what, size_t bytes, void **memory)
+enum status device_input_new(struct device *device, const char *what, size_t bytes,
+                             struct device_input *input)
 {
     enum status status = STATUS_OK;
     struct device_inputs *block = device->inputs;
     size_t room = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    *memory = NULL;
     if (!block || block->bytes - block->used < room) {
         TRY(block_new(device, what, room > BLOCK_BYTES ? room : BLOCK_BYTES));
         block = device->inputs;
     }
-    *memory = block->memory + block->used;
-    note(block, block->used, block->used + room);
+    *input = (struct device_input){block->host + block->used, block->memory + block->used};
     block->used += room;
 out:
     return status;
 }
 
-void device_input_set(struct device *device, void *memory, const void *from_host, size_t bytes)
-{
-    struct device_inputs *block = device->inputs;
-    while (block &&
-           ((char *)memory < block->memory || (char *)memory >= block->memory + block->used))
-        block = block->next;
-    CHECK(block);
-    size_t at = (size_t)((char *)memory - block->memory);
-    CHECK(at + bytes <= block->used);
-    memcpy(block->host + at, from_host, bytes);
-    note(block, at, at + bytes);
-}
-
 void device_inputs_send(struct device *device)
 {
     for (struct device_inputs *block = device->inputs; block; block = block->next) {
-        if (block->first == block->end)
+        size_t first = 0, end = block->used;
+        if (memcmp(block->host, block->sent, end) == 0)
             continue;
-        device_upload(device, block->memory + block->first, block->host + block->first,
-                      block->end - block->first);
-        block->first = block->end = 0;
+        while (block->host[first] == block->sent[first])
+            first++;
+        while (block->host[end - 1] == block->sent[end - 1])
+            end--;
+        memcpy(block->sent + first, block->host + first, end - first);
+        device_upload(device, block->memory + first, block->sent + first, end - first);
     }
 }
 

@@ -3,12 +3,11 @@
  * step to step (sample numbers, the step's number, the learning rate). They are adjacent, so one
  * copy brings all changed inputs to a GPU.
  *
- *     device_input_new(device, "the learning rate", sizeof rate, &memory);
- *     device_input_set(device, memory, &rate, sizeof rate);
- *     device_inputs_send(device);              before the first operation that reads any of them;
- *                                              device_repeat does
+ *     device_input_new(device, "the learning rate", sizeof(float), &rate);
+ *     *(float *)rate.host = 0.1f;              an operation with rate.memory then sees the value
  *
- * If device memory is host memory, device_input_set alone is enough. From the device's thread.
+ * A device whose memory is not the host's calls device_inputs_send before each operation that reads
+ * inputs. Otherwise both addresses are the same. From the device's thread.
  */
 #ifndef PSRING_COMMON_DEVICE_INPUTS_H
 #define PSRING_COMMON_DEVICE_INPUTS_H
@@ -19,17 +18,19 @@
 
 struct device;
 
-/* Allocates `bytes` of zeroed device memory, aligned to 16 bytes, valid until the device is closed.
- * Errors as device_alloc. */
-enum status device_input_new(struct device *device, const char *what, size_t bytes, void **memory);
+struct device_input {
+    void *host;   /* the caller stores new values here */
+    void *memory; /* device memory, which operations read */
+};
 
-/* Sets the first `bytes` of the input to those of `from_host`. Operations after the next
- * device_inputs_send see them. */
-void device_input_set(struct device *device, void *memory, const void *from_host, size_t bytes);
+/* Allocates `bytes` of zeroed host and device memory, aligned to 16 bytes, valid until the device
+ * is closed. Errors as device_alloc. */
+enum status device_input_new(struct device *device, const char *what, size_t bytes,
+                             struct device_input *input);
 
-/* Uploads what was set since the last call: nothing, or one run of bytes per block of inputs (a
- * block is 16 KiB, or one larger input). A step that is repeated (device_repeat) may contain this
- * call only if there is nothing to send. */
+/* Uploads what has changed since the last call: nothing, or one run of bytes per block of inputs (a
+ * block is 16 KiB, or one larger input). device_repeat calls it first, so an operation that is
+ * recorded has nothing to send. */
 void device_inputs_send(struct device *device);
 
 /* Called by device_close. */

@@ -85,67 +85,50 @@ struct loss_sum {
     int64_t correct;
 };
 
-/*
- * Optimizer steps. In all of them g = gradient + weight_decay parameter. lr_at is device memory,
- * read like dropout.step_at. `stride`: elements between a parameter's first value in the state and
- * its second one.
- */
+enum optimizer_kind {
+    OPTIMIZER_SGD,
+    OPTIMIZER_ADAGRAD,
+    OPTIMIZER_ADADELTA,
+    OPTIMIZER_ADAM,
+    OPTIMIZER_LARS
+};
 
 /*
- * velocity = momentum velocity + g; parameter -= lr velocity.
+ * An optimizer's step, one pass over the parameters. In all kinds g = gradient + weight_decay
+ * parameter.
+ *
+ * sgd: velocity = momentum velocity + g; parameter -= lr velocity.
  * Nesterov's momentum: parameter -= lr (g + momentum velocity).
  * Source: Sutskever et al. 2013, in the form whose velocity does not contain the rate, so that the
  * rate may change from step to step (models/optim.h).
- */
-struct sgd {
-    float momentum;
-    bool nesterov;
-    float weight_decay;
-    const float *lr_at;
-};
-
-/* a = a + g^2; parameter -= lr g / (sqrt(a) + epsilon). Source: Duchi et al. 2011. */
-struct adagrad {
-    float epsilon;
-    float weight_decay;
-    const float *lr_at;
-};
-
-/*
- * a = rho a + (1 - rho) g^2; d = g sqrt(u + epsilon) / sqrt(a + epsilon);
+ *
+ * adagrad: a = a + g^2; parameter -= lr g / (sqrt(a) + epsilon). Source: Duchi et al. 2011.
+ *
+ * adadelta: a = rho a + (1 - rho) g^2; d = g sqrt(u + epsilon) / sqrt(a + epsilon);
  * u = rho u + (1 - rho) d^2; parameter -= lr d. Source: Zeiler 2012, algorithm 1.
- */
-struct adadelta {
-    float rho, epsilon;
-    float weight_decay;
-    const float *lr_at;
-    size_t stride;
-};
-
-/*
- * m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
+ *
+ * adam: m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
  * parameter -= lr (m / correction[0]) / (sqrt(v / correction[1]) + epsilon), where
  * correction[i] = 1 - beta(i + 1)^step. Source: Kingma and Ba 2015, algorithm 1.
- */
-struct adam {
-    float beta1, beta2, epsilon;
-    float weight_decay;
-    const float *lr_at;
-    float *step;       /* device memory: number of steps that adam_count has begun */
-    float *correction; /* (2), device memory */
-    size_t stride;
-};
-
-/*
- * For one whole tensor w: velocity = momentum velocity + trust g, parameter -= lr velocity, with
- * trust = coefficient |w| / (|gradient| + weight_decay |w|), or 1 if w or the gradient is all 0.
+ *
+ * lars, for one whole tensor w: velocity = momentum velocity + ratio g, parameter -= lr velocity,
+ * with ratio = trust |w| / (|gradient| + weight_decay |w|), or 1 if w or the gradient is all 0.
  * Source: You et al. 2017, "Large batch training of convolutional networks", algorithm 1. Unlike
- * there, velocity does not contain lr (as in struct sgd).
+ * there, velocity does not contain lr (as in sgd).
  */
-struct lars {
-    float momentum, coefficient;
+struct update {
+    enum optimizer_kind kind;
+    float momentum;     /* sgd, lars */
+    bool nesterov;      /* sgd */
+    float rho;          /* adadelta */
+    float beta1, beta2; /* adam */
+    float epsilon;      /* adagrad, adadelta, adam */
+    float trust;        /* lars */
     float weight_decay;
-    const float *lr_at;
+    const float *lr_at; /* device memory, read like dropout.step_at */
+    size_t stride; /* adadelta, adam: from a parameter's first value in the state to its second */
+    float *step;   /* adam, device memory: number of steps that adam_count has begun */
+    float *correction; /* adam, device memory (2) */
 };
 
 /* A data set in device memory: its bytes, and the float of each byte value. */
@@ -232,20 +215,12 @@ struct device_ops {
                                   const float *logits, const uint8_t *labels, float *dlogits,
                                   struct loss_sum *sum);
 
-    /* Each is one pass over (count) elements. velocity and a are (count). state is (2, ...): a,
-     * then u; m, then v. adam_count comes before the first adam of a step. lars also reads
-     * parameters and gradients once for its sums, whose order depends on the count alone. */
-    void (*sgd)(struct device *, const struct sgd *, size_t count, float *parameters,
-                const float *gradients, float *velocity);
-    void (*adagrad)(struct device *, const struct adagrad *, size_t count, float *parameters,
-                    const float *gradients, float *a);
-    void (*adadelta)(struct device *, const struct adadelta *, size_t count, float *parameters,
-                     const float *gradients, float *state);
-    void (*adam_count)(struct device *, const struct adam *);
-    void (*adam)(struct device *, const struct adam *, size_t count, float *parameters,
-                 const float *gradients, float *state);
-    void (*lars)(struct device *, const struct lars *, size_t count, float *parameters,
-                 const float *gradients, float *velocity);
+    /* One pass over (count) elements. The state is (count): velocity, a. Or it is (2, ...): a, then
+     * u; m, then v. adam_count comes before the first adam of a step. lars also reads parameters
+     * and gradients once for its sums, whose order depends on the count alone. */
+    void (*adam_count)(struct device *, const struct update *);
+    void (*update)(struct device *, const struct update *, size_t count, float *parameters,
+                   const float *gradients, float *state);
 };
 
 #endif

@@ -278,46 +278,52 @@ static void check_optimizers(void)
     cpu->ops->relu_forward(cpu, 2 * COUNT, state.host, state.host); /* means of squares */
     cuda->ops->relu_forward(cuda, 2 * COUNT, state.dev, state.dev);
     for (int nesterov = 0; nesterov < 2; nesterov++) {
-        struct sgd s = {
+        struct update s = {
             .momentum = 0.9f, .nesterov = nesterov, .weight_decay = decay, .lr_at = &lr};
-        cpu->ops->sgd(cpu, &s, COUNT, x.host, gradients.host, state.host);
+        cpu->ops->update(cpu, &s, COUNT, x.host, gradients.host, state.host);
         s.lr_at = lr_at;
-        cuda->ops->sgd(cuda, &s, COUNT, x.dev, gradients.dev, state.dev);
+        cuda->ops->update(cuda, &s, COUNT, x.dev, gradients.dev, state.dev);
         expect_same("sgd: parameters", &x);
         expect_same("sgd: velocity", &state);
     }
     cpu->ops->relu_forward(cpu, 2 * COUNT, state.host, state.host);
     cuda->ops->relu_forward(cuda, 2 * COUNT, state.dev, state.dev);
-    struct adagrad adagrad = {.epsilon = 1e-7f, .weight_decay = decay, .lr_at = &lr};
-    cpu->ops->adagrad(cpu, &adagrad, COUNT, x.host, gradients.host, state.host);
+    struct update adagrad = {
+        .kind = OPTIMIZER_ADAGRAD, .epsilon = 1e-7f, .weight_decay = decay, .lr_at = &lr};
+    cpu->ops->update(cpu, &adagrad, COUNT, x.host, gradients.host, state.host);
     adagrad.lr_at = lr_at;
-    cuda->ops->adagrad(cuda, &adagrad, COUNT, x.dev, gradients.dev, state.dev);
+    cuda->ops->update(cuda, &adagrad, COUNT, x.dev, gradients.dev, state.dev);
     expect_same("adagrad: parameters", &x);
     expect_same("adagrad: state", &state);
-    struct adadelta adadelta = {
-        .rho = 0.95f, .epsilon = 1e-7f, .weight_decay = decay, .lr_at = &lr, .stride = COUNT};
-    cpu->ops->adadelta(cpu, &adadelta, COUNT, x.host, gradients.host, state.host);
+    struct update adadelta = {.kind = OPTIMIZER_ADADELTA,
+                              .rho = 0.95f,
+                              .epsilon = 1e-7f,
+                              .weight_decay = decay,
+                              .lr_at = &lr,
+                              .stride = COUNT};
+    cpu->ops->update(cpu, &adadelta, COUNT, x.host, gradients.host, state.host);
     adadelta.lr_at = lr_at;
-    cuda->ops->adadelta(cuda, &adadelta, COUNT, x.dev, gradients.dev, state.dev);
+    cuda->ops->update(cuda, &adadelta, COUNT, x.dev, gradients.dev, state.dev);
     expect_same("adadelta: parameters", &x);
     expect_same("adadelta: state", &state);
-    struct adam adam = {.beta1 = 0.9f,
-                        .beta2 = 0.999f,
-                        .epsilon = 1e-8f,
-                        .weight_decay = decay,
-                        .lr_at = &lr,
-                        .step = count.host,
-                        .correction = count.host + 1,
-                        .stride = COUNT};
+    struct update adam = {.kind = OPTIMIZER_ADAM,
+                          .beta1 = 0.9f,
+                          .beta2 = 0.999f,
+                          .epsilon = 1e-8f,
+                          .weight_decay = decay,
+                          .lr_at = &lr,
+                          .step = count.host,
+                          .correction = count.host + 1,
+                          .stride = COUNT};
     for (int step = 0; step < 3; step++)
         cpu->ops->adam_count(cpu, &adam);
-    cpu->ops->adam(cpu, &adam, COUNT, x.host, gradients.host, state.host);
+    cpu->ops->update(cpu, &adam, COUNT, x.host, gradients.host, state.host);
     adam.lr_at = lr_at;
     adam.step = count.dev;
     adam.correction = count.dev + 1;
     for (int step = 0; step < 3; step++)
         cuda->ops->adam_count(cuda, &adam);
-    cuda->ops->adam(cuda, &adam, COUNT, x.dev, gradients.dev, state.dev);
+    cuda->ops->update(cuda, &adam, COUNT, x.dev, gradients.dev, state.dev);
     expect_same("adam: steps", &count);
     expect_same("adam: parameters", &x);
     expect_same("adam: state", &state);
@@ -335,8 +341,11 @@ static void check_lars(size_t count)
     double w = 0, g = 0;
     float lr = 0.3f, *lr_at = on_device(sizeof lr);
     char name[64];
-    struct lars lars = {
-        .momentum = 0.9f, .coefficient = 0.02f, .weight_decay = 0.01f, .lr_at = lr_at};
+    struct update lars = {.kind = OPTIMIZER_LARS,
+                          .momentum = 0.9f,
+                          .trust = 0.02f,
+                          .weight_decay = 0.01f,
+                          .lr_at = lr_at};
     device_upload(cuda, lr_at, &lr, sizeof lr);
     for (size_t i = 0; i < count; i++) {
         w += x.wide[i] * x.wide[i];
@@ -347,7 +356,7 @@ static void check_lars(size_t count)
         velocity.wide[i] = 0.9 * velocity.wide[i] + trust * (gradients.wide[i] + 0.01 * x.wide[i]);
         x.wide[i] -= 0.3 * velocity.wide[i];
     }
-    cuda->ops->lars(cuda, &lars, count, x.dev, gradients.dev, velocity.dev);
+    cuda->ops->update(cuda, &lars, count, x.dev, gradients.dev, velocity.dev);
     fetch(&x);
     fetch(&velocity);
     snprintf(name, sizeof name, "lars, %zu elements: parameters", count);
@@ -465,27 +474,26 @@ static void check_inputs(void)
 {
     enum { INPUTS = 4, ROUNDS = 2 };
     static const size_t bytes[INPUTS] = {8, 16 * 1024 - 64, 20000, 40};
-    void *memory[INPUTS];
+    struct device_input inputs[INPUTS];
     for (size_t n = 0; n < INPUTS; n++)
-        expect(device_input_new(cuda, "a test's input", bytes[n], &memory[n]) == STATUS_OK &&
-                   (uintptr_t)memory[n] % 16 == 0,
+        expect(device_input_new(cuda, "a test's input", bytes[n], &inputs[n]) == STATUS_OK &&
+                   (uintptr_t)inputs[n].memory % 16 == 0,
                "a new input");
     device_inputs_send(cuda);
     for (size_t n = 0; n < INPUTS; n++)
-        expect_input(n, memory[n], bytes[n], -1);
+        expect_input(n, inputs[n].memory, bytes[n], -1);
     for (int round = 0; round < ROUNDS; round++) {
         for (size_t n = 0; n < INPUTS; n++) {
-            uint8_t *values = malloc(bytes[n]);
-            for (size_t i = 0; i < bytes[n]; i++)
+            uint8_t *values = inputs[n].host;
+            bool is_set = round == 0 || n == 0 || n == INPUTS - 1;
+            for (size_t i = 0; is_set && i < bytes[n]; i++)
                 values[i] = input_byte(n, round, i);
-            if (round == 0 || n == 0 || n == INPUTS - 1)
-                device_input_set(cuda, memory[n], values, bytes[n]);
-            free(values);
         }
-        expect_input(0, memory[0], bytes[0], round - 1); /* the new value has not been sent yet */
+        expect_input(0, inputs[0].memory, bytes[0],
+                     round - 1); /* the new value has not been sent yet */
         device_inputs_send(cuda);
         for (size_t n = 0; n < INPUTS; n++)
-            expect_input(n, memory[n], bytes[n], n == 0 || n == INPUTS - 1 ? round : 0);
+            expect_input(n, inputs[n].memory, bytes[n], n == 0 || n == INPUTS - 1 ? round : 0);
     }
     printf("%-44s same bits\n", "inputs of three blocks");
 }

@@ -139,12 +139,8 @@ static const struct device_ops cpu_ops = {
     .relu_backward = cpu_relu_backward,
     .dropout = cpu_dropout,
     .softmax_cross_entropy = cpu_softmax_cross_entropy,
-    .sgd = cpu_sgd,
-    .adagrad = cpu_adagrad,
-    .adadelta = cpu_adadelta,
     .adam_count = cpu_adam_count,
-    .adam = cpu_adam,
-    .lars = cpu_lars,
+    .update = cpu_update,
 };
 
 enum status cpu_open(struct device **device, const struct device_options *options)

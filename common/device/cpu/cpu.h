@@ -86,17 +86,9 @@ void cpu_softmax_cross_entropy(struct device *, size_t batch, size_t classes, do
                                const float *logits, const uint8_t *labels, float *dlogits,
                                struct loss_sum *sum);
 
-void cpu_sgd(struct device *, const struct sgd *, size_t count, float *parameters,
-             const float *gradients, float *velocity);
-void cpu_adagrad(struct device *, const struct adagrad *, size_t count, float *parameters,
-                 const float *gradients, float *a);
-void cpu_adadelta(struct device *, const struct adadelta *, size_t count, float *parameters,
-                  const float *gradients, float *state);
-void cpu_adam_count(struct device *, const struct adam *);
-void cpu_adam(struct device *, const struct adam *, size_t count, float *parameters,
-              const float *gradients, float *state);
-void cpu_lars(struct device *, const struct lars *, size_t count, float *parameters,
-              const float *gradients, float *velocity);
+void cpu_adam_count(struct device *, const struct update *);
+void cpu_update(struct device *, const struct update *, size_t count, float *parameters,
+                const float *gradients, float *state);
 
 /* Max-pools one block of rows; the fused convolution uses it too. Output rows are (width / 2,
  * channels). Output row y reads input rows 2y and 2y + 1, each (width, channels). */

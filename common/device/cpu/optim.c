@@ -6,33 +6,9 @@
 
 enum { BLOCK = 16384 };
 
-/* A step in blocks: block(work, at, count) does elements [at, at + count). */
-struct step_work {
-    const void *step; /* struct sgd, ...: what `block` expects */
-    void (*block)(const struct step_work *, size_t at, size_t count);
-    size_t count;
-    float *parameters;
-    const float *gradients;
-    float *state;
-    float trust; /* lars */
-};
-
-static void step_item(void *context, size_t item, int thread)
-{
-    (void)thread;
-    const struct step_work *work = context;
-    size_t at = item * BLOCK;
-    work->block(work, at, work->count - at < BLOCK ? work->count - at : BLOCK);
-}
-
-static void run(struct device *device, struct step_work *work)
-{
-    team_run(cpu_of(device)->team, (work->count + BLOCK - 1) / BLOCK, step_item, work);
-}
-
 /* -------- sgd -------------------------------------------------------------------------------- */
 
-KERNEL static void sgd_block(const struct sgd *s, size_t count, float *restrict parameters,
+KERNEL static void sgd_block(const struct update *s, size_t count, float *restrict parameters,
                              const float *restrict gradients, float *restrict velocity)
 {
     float lr = *s->lr_at, momentum = s->momentum, decay = s->weight_decay;
@@ -42,7 +18,7 @@ KERNEL static void sgd_block(const struct sgd *s, size_t count, float *restrict 
     }
 }
 
-KERNEL static void nesterov_block(const struct sgd *s, size_t count, float *restrict parameters,
+KERNEL static void nesterov_block(const struct update *s, size_t count, float *restrict parameters,
                                   const float *restrict gradients, float *restrict velocity)
 {
     float lr = *s->lr_at, momentum = s->momentum, decay = s->weight_decay;
@@ -53,25 +29,9 @@ KERNEL static void nesterov_block(const struct sgd *s, size_t count, float *rest
     }
 }
 
-static void sgd_item(const struct step_work *w, size_t at, size_t count)
-{
-    const struct sgd *sgd = w->step;
-    if (sgd->nesterov)
-        nesterov_block(sgd, count, w->parameters + at, w->gradients + at, w->state + at);
-    else
-        sgd_block(sgd, count, w->parameters + at, w->gradients + at, w->state + at);
-}
-
-void cpu_sgd(struct device *device, const struct sgd *sgd, size_t count, float *parameters,
-             const float *gradients, float *velocity)
-{
-    struct step_work work = {sgd, sgd_item, count, parameters, gradients, velocity, 0};
-    run(device, &work);
-}
-
 /* -------- adagrad, adadelta, adam ------------------------------------------------------------ */
 
-KERNEL static void adagrad_block(const struct adagrad *s, size_t count, float *restrict parameters,
+KERNEL static void adagrad_block(const struct update *s, size_t count, float *restrict parameters,
                                  const float *restrict gradients, float *restrict square)
 {
     float lr = *s->lr_at, epsilon = s->epsilon, decay = s->weight_decay;
@@ -82,49 +42,23 @@ KERNEL static void adagrad_block(const struct adagrad *s, size_t count, float *r
     }
 }
 
-static void adagrad_item(const struct step_work *w, size_t at, size_t count)
-{
-    adagrad_block(w->step, count, w->parameters + at, w->gradients + at, w->state + at);
-}
-
-void cpu_adagrad(struct device *device, const struct adagrad *adagrad, size_t count,
-                 float *parameters, const float *gradients, float *a)
-{
-    struct step_work work = {adagrad, adagrad_item, count, parameters, gradients, a, 0};
-    run(device, &work);
-}
-
-KERNEL static void adadelta_block(const struct adadelta *s, size_t count,
-                                  float *restrict parameters, const float *restrict gradients,
-                                  float *restrict square, float *restrict update)
+KERNEL static void adadelta_block(const struct update *s, size_t count, float *restrict parameters,
+                                  const float *restrict gradients, float *restrict square,
+                                  float *restrict moved)
 {
     float lr = *s->lr_at, decay = s->weight_decay;
     float rho = s->rho, rest = 1.0f - s->rho, epsilon = s->epsilon;
     for (size_t i = 0; i < count; i++) {
         float g = gradients[i] + decay * parameters[i];
         float a = rho * square[i] + rest * (g * g);
-        float d = g * sqrtf(update[i] + epsilon) / sqrtf(a + epsilon);
+        float d = g * sqrtf(moved[i] + epsilon) / sqrtf(a + epsilon);
         square[i] = a;
-        update[i] = rho * update[i] + rest * (d * d);
+        moved[i] = rho * moved[i] + rest * (d * d);
         parameters[i] -= lr * d;
     }
 }
 
-static void adadelta_item(const struct step_work *w, size_t at, size_t count)
-{
-    const struct adadelta *adadelta = w->step;
-    adadelta_block(adadelta, count, w->parameters + at, w->gradients + at, w->state + at,
-                   w->state + adadelta->stride + at);
-}
-
-void cpu_adadelta(struct device *device, const struct adadelta *adadelta, size_t count,
-                  float *parameters, const float *gradients, float *state)
-{
-    struct step_work work = {adadelta, adadelta_item, count, parameters, gradients, state, 0};
-    run(device, &work);
-}
-
-void cpu_adam_count(struct device *device, const struct adam *s)
+void cpu_adam_count(struct device *device, const struct update *s)
 {
     (void)device;
     *s->step += 1.0f;
@@ -132,7 +66,7 @@ void cpu_adam_count(struct device *device, const struct adam *s)
     s->correction[1] = (float)(1.0 - pow((double)s->beta2, (double)*s->step));
 }
 
-KERNEL static void adam_block(const struct adam *s, size_t count, float *restrict parameters,
+KERNEL static void adam_block(const struct update *s, size_t count, float *restrict parameters,
                               const float *restrict gradients, float *restrict mean,
                               float *restrict square)
 {
@@ -145,20 +79,6 @@ KERNEL static void adam_block(const struct adam *s, size_t count, float *restric
         square[i] = beta2 * square[i] + rest2 * (g * g);
         parameters[i] -= rate * mean[i] / (sqrtf(square[i] / correction) + epsilon);
     }
-}
-
-static void adam_item(const struct step_work *w, size_t at, size_t count)
-{
-    const struct adam *adam = w->step;
-    adam_block(adam, count, w->parameters + at, w->gradients + at, w->state + at,
-               w->state + adam->stride + at);
-}
-
-void cpu_adam(struct device *device, const struct adam *adam, size_t count, float *parameters,
-              const float *gradients, float *state)
-{
-    struct step_work work = {adam, adam_item, count, parameters, gradients, state, 0};
-    run(device, &work);
 }
 
 /* -------- lars: norms of a whole tensor, then its step --------------------------------------- */
@@ -197,7 +117,8 @@ static void square_item(void *context, size_t part, int thread)
     work->parts[part][1] = squares_of(work->gradients + first, end - first);
 }
 
-static float trust_of(const struct lars *lars, const struct square_work *work)
+/* The tensor's ratio (struct update). */
+static float ratio_of(const struct update *lars, const struct square_work *work)
 {
     double sums[2] = {0};
     for (size_t p = 0; p < SQUARE_PARTS; p++) {
@@ -207,31 +128,70 @@ static float trust_of(const struct lars *lars, const struct square_work *work)
     double w = sqrt(sums[0]), g = sqrt(sums[1]);
     if (!(w > 0 && g > 0))
         return 1.0f;
-    return (float)((double)lars->coefficient * w / (g + (double)lars->weight_decay * w));
+    return (float)((double)lars->trust * w / (g + (double)lars->weight_decay * w));
 }
 
-KERNEL static void lars_block(const struct lars *s, float trust, size_t count,
-                              float *restrict parameters, const float *restrict gradients,
-                              float *restrict velocity)
+/* s->trust: the tensor's ratio. */
+KERNEL static void lars_block(const struct update *s, size_t count, float *restrict parameters,
+                              const float *restrict gradients, float *restrict velocity)
 {
-    float lr = *s->lr_at, momentum = s->momentum, decay = s->weight_decay;
+    float lr = *s->lr_at, momentum = s->momentum, decay = s->weight_decay, ratio = s->trust;
     for (size_t i = 0; i < count; i++) {
-        velocity[i] = momentum * velocity[i] + trust * (gradients[i] + decay * parameters[i]);
+        velocity[i] = momentum * velocity[i] + ratio * (gradients[i] + decay * parameters[i]);
         parameters[i] -= lr * velocity[i];
     }
 }
 
-static void lars_item(const struct step_work *w, size_t at, size_t count)
+/* -------- all kinds, in blocks ---------------------------------------------------------------- */
+
+struct update_work {
+    const struct update *update;
+    size_t count;
+    float *parameters;
+    const float *gradients;
+    float *state;
+};
+
+static void update_item(void *context, size_t item, int thread)
 {
-    lars_block(w->step, w->trust, count, w->parameters + at, w->gradients + at, w->state + at);
+    const struct update_work *w = context;
+    const struct update *u = w->update;
+    size_t at = item * BLOCK, count = w->count - at < BLOCK ? w->count - at : BLOCK;
+    float *p = w->parameters + at, *state = w->state + at;
+    const float *g = w->gradients + at;
+    (void)thread;
+    switch (u->kind) {
+    case OPTIMIZER_SGD:
+        if (u->nesterov)
+            nesterov_block(u, count, p, g, state);
+        else
+            sgd_block(u, count, p, g, state);
+        break;
+    case OPTIMIZER_ADAGRAD:
+        adagrad_block(u, count, p, g, state);
+        break;
+    case OPTIMIZER_ADADELTA:
+        adadelta_block(u, count, p, g, state, state + u->stride);
+        break;
+    case OPTIMIZER_ADAM:
+        adam_block(u, count, p, g, state, state + u->stride);
+        break;
+    case OPTIMIZER_LARS:
+        lars_block(u, count, p, g, state);
+        break;
+    }
 }
 
-void cpu_lars(struct device *device, const struct lars *lars, size_t count, float *parameters,
-              const float *gradients, float *velocity)
+void cpu_update(struct device *device, const struct update *update, size_t count, float *parameters,
+                const float *gradients, float *state)
 {
-    struct square_work squares = {.count = count, .parameters = parameters, .gradients = gradients};
-    team_run(cpu_of(device)->team, SQUARE_PARTS, square_item, &squares);
-    struct step_work work = {
-        lars, lars_item, count, parameters, gradients, velocity, trust_of(lars, &squares)};
-    run(device, &work);
+    struct update step = *update;
+    struct update_work work = {&step, count, parameters, gradients, state};
+    if (step.kind == OPTIMIZER_LARS) {
+        struct square_work squares = {
+            .count = count, .parameters = parameters, .gradients = gradients};
+        team_run(cpu_of(device)->team, SQUARE_PARTS, square_item, &squares);
+        step.trust = ratio_of(update, &squares);
+    }
+    team_run(cpu_of(device)->team, (count + BLOCK - 1) / BLOCK, update_item, &work);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/device/inputs.h"
 #include "common/device/open.h"
 #include "common/device/cuda/cuda_device.h"
 #include "common/device/cuda/kernels/kernels.h"
@@ -187,6 +188,7 @@ static void cuda_gather(struct device *device, const struct gather *gather, size
                         const uint32_t *samples, float *images, uint8_t *labels)
 {
     struct cuda *cuda = cuda_of(device);
+    device_inputs_send(device);
     cuda_keep(cuda, kernel_gather(cuda->compute, gather, batch, samples, images, labels), "gather");
 }
 
@@ -223,6 +225,7 @@ static void cuda_dropout(struct device *device, const struct dropout *dropout, s
                          const float *x, float *y)
 {
     struct cuda *cuda = cuda_of(device);
+    device_inputs_send(device);
     cuda_keep(cuda, kernel_dropout(cuda->compute, dropout, count, x, y), "dropout");
 }
 
@@ -237,50 +240,21 @@ static void cuda_softmax_cross_entropy(struct device *device, size_t batch, size
               "softmax and loss");
 }
 
-static void cuda_sgd(struct device *device, const struct sgd *sgd, size_t count, float *parameters,
-                     const float *gradients, float *velocity)
+static void cuda_adam_count(struct device *device, const struct update *update)
 {
     struct cuda *cuda = cuda_of(device);
-    cuda_keep(cuda, kernel_sgd(cuda->compute, sgd, count, parameters, gradients, velocity), "sgd");
+    cuda_keep(cuda, kernel_adam_count(cuda->compute, update), "adam");
 }
 
-static void cuda_adagrad(struct device *device, const struct adagrad *adagrad, size_t count,
-                         float *parameters, const float *gradients, float *a)
+static void cuda_update(struct device *device, const struct update *update, size_t count,
+                        float *parameters, const float *gradients, float *state)
 {
     struct cuda *cuda = cuda_of(device);
-    cuda_keep(cuda, kernel_adagrad(cuda->compute, adagrad, count, parameters, gradients, a),
-              "adagrad");
-}
-
-static void cuda_adadelta(struct device *device, const struct adadelta *adadelta, size_t count,
-                          float *parameters, const float *gradients, float *state)
-{
-    struct cuda *cuda = cuda_of(device);
-    cuda_keep(cuda, kernel_adadelta(cuda->compute, adadelta, count, parameters, gradients, state),
-              "adadelta");
-}
-
-static void cuda_adam_count(struct device *device, const struct adam *adam)
-{
-    struct cuda *cuda = cuda_of(device);
-    cuda_keep(cuda, kernel_adam_count(cuda->compute, adam), "adam");
-}
-
-static void cuda_adam(struct device *device, const struct adam *adam, size_t count,
-                      float *parameters, const float *gradients, float *state)
-{
-    struct cuda *cuda = cuda_of(device);
-    cuda_keep(cuda, kernel_adam(cuda->compute, adam, count, parameters, gradients, state), "adam");
-}
-
-static void cuda_lars(struct device *device, const struct lars *lars, size_t count,
-                      float *parameters, const float *gradients, float *velocity)
-{
-    struct cuda *cuda = cuda_of(device);
+    device_inputs_send(device);
     cuda_keep(cuda,
-              kernel_lars(cuda->compute, lars, count, parameters, gradients, velocity,
-                          cuda->squares, cuda->room),
-              "lars");
+              kernel_update(cuda->compute, update, count, parameters, gradients, state,
+                            cuda->squares, cuda->room),
+              "the optimizer's step");
 }
 
 /* -------- opening ----------------------------------------------------------------------------- */
@@ -382,10 +356,6 @@ const struct device_ops cuda_ops = {
     .relu_backward = cuda_relu_backward,
     .dropout = cuda_dropout,
     .softmax_cross_entropy = cuda_softmax_cross_entropy,
-    .sgd = cuda_sgd,
-    .adagrad = cuda_adagrad,
-    .adadelta = cuda_adadelta,
     .adam_count = cuda_adam_count,
-    .adam = cuda_adam,
-    .lars = cuda_lars,
+    .update = cuda_update,
 };

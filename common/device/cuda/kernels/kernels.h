@@ -109,19 +109,11 @@ int kernel_maxpool(struct CUstream_st *stream, const struct pool2d *pool, size_t
 int kernel_softmax_cross_entropy(struct CUstream_st *stream, size_t batch, size_t classes,
                                  double divisor, const float *logits, const uint8_t *labels,
                                  float *dlogits, struct loss_sum *sum, struct kernel_room room);
-int kernel_sgd(struct CUstream_st *stream, const struct sgd *sgd, size_t count, float *parameters,
-               const float *gradients, float *velocity);
-int kernel_adagrad(struct CUstream_st *stream, const struct adagrad *adagrad, size_t count,
-                   float *parameters, const float *gradients, float *a);
-int kernel_adadelta(struct CUstream_st *stream, const struct adadelta *adadelta, size_t count,
-                    float *parameters, const float *gradients, float *state);
-int kernel_adam_count(struct CUstream_st *stream, const struct adam *adam);
-int kernel_adam(struct CUstream_st *stream, const struct adam *adam, size_t count,
-                float *parameters, const float *gradients, float *state);
-/* sums (2): device memory for the sums of squares of the parameters and of the gradients. */
-int kernel_lars(struct CUstream_st *stream, const struct lars *lars, size_t count,
-                float *parameters, const float *gradients, float *velocity, double *sums,
-                struct kernel_room room);
+int kernel_adam_count(struct CUstream_st *stream, const struct update *adam);
+/* sums (2): device memory for lars' sums of squares of the parameters and of the gradients. */
+int kernel_update(struct CUstream_st *stream, const struct update *update, size_t count,
+                  float *parameters, const float *gradients, float *state, double *sums,
+                  struct kernel_room room);
 
 #ifdef __cplusplus
 }

@@ -67,7 +67,7 @@ int kernel_softmax_cross_entropy(struct CUstream_st *stream, size_t batch, size_
 
 /* -------- optimizers -------------------------------------------------------------------------- */
 
-static __global__ void sgd_step(struct sgd s, size_t count, float *parameters,
+static __global__ void sgd_step(struct update s, size_t count, float *parameters,
                                 const float *gradients, float *velocity)
 {
     float lr = *s.lr_at;
@@ -79,14 +79,7 @@ static __global__ void sgd_step(struct sgd s, size_t count, float *parameters,
     }
 }
 
-int kernel_sgd(struct CUstream_st *stream, const struct sgd *sgd, size_t count, float *parameters,
-               const float *gradients, float *velocity)
-{
-    LAUNCH(sgd_step, count, stream, *sgd, count, parameters, gradients, velocity);
-    return (int)cudaGetLastError();
-}
-
-static __global__ void adagrad_step(struct adagrad s, size_t count, float *parameters,
+static __global__ void adagrad_step(struct update s, size_t count, float *parameters,
                                     const float *gradients, float *square)
 {
     float lr = *s.lr_at;
@@ -98,36 +91,21 @@ static __global__ void adagrad_step(struct adagrad s, size_t count, float *param
     }
 }
 
-int kernel_adagrad(struct CUstream_st *stream, const struct adagrad *adagrad, size_t count,
-                   float *parameters, const float *gradients, float *a)
-{
-    LAUNCH(adagrad_step, count, stream, *adagrad, count, parameters, gradients, a);
-    return (int)cudaGetLastError();
-}
-
-static __global__ void adadelta_step(struct adadelta s, size_t count, float *parameters,
-                                     const float *gradients, float *square, float *update)
+static __global__ void adadelta_step(struct update s, size_t count, float *parameters,
+                                     const float *gradients, float *square, float *moved)
 {
     float lr = *s.lr_at, rest = 1.0f - s.rho;
     for (EACH(i, count)) {
-        float p = parameters[i], g = gradients[i] + s.weight_decay * p, u = update[i];
+        float p = parameters[i], g = gradients[i] + s.weight_decay * p, u = moved[i];
         float a = s.rho * square[i] + rest * (g * g);
         float d = g * sqrtf(u + s.epsilon) / sqrtf(a + s.epsilon);
         square[i] = a;
-        update[i] = s.rho * u + rest * (d * d);
+        moved[i] = s.rho * u + rest * (d * d);
         parameters[i] = p - lr * d;
     }
 }
 
-int kernel_adadelta(struct CUstream_st *stream, const struct adadelta *adadelta, size_t count,
-                    float *parameters, const float *gradients, float *state)
-{
-    LAUNCH(adadelta_step, count, stream, *adadelta, count, parameters, gradients, state,
-           state + adadelta->stride);
-    return (int)cudaGetLastError();
-}
-
-static __global__ void adam_corrections(struct adam s)
+static __global__ void adam_corrections(struct update s)
 {
     for (EACH(one, 1)) {
         float step = s.step[one] + 1.0f;
@@ -137,13 +115,13 @@ static __global__ void adam_corrections(struct adam s)
     }
 }
 
-int kernel_adam_count(struct CUstream_st *stream, const struct adam *adam)
+int kernel_adam_count(struct CUstream_st *stream, const struct update *adam)
 {
     LAUNCH(adam_corrections, 1, stream, *adam);
     return (int)cudaGetLastError();
 }
 
-static __global__ void adam_step(struct adam s, size_t count, float *parameters,
+static __global__ void adam_step(struct update s, size_t count, float *parameters,
                                  const float *gradients, float *mean, float *square)
 {
     float rate = *s.lr_at / s.correction[0], correction = s.correction[1];
@@ -156,14 +134,6 @@ static __global__ void adam_step(struct adam s, size_t count, float *parameters,
         square[i] = v;
         parameters[i] = p - rate * m / (sqrtf(v / correction) + s.epsilon);
     }
-}
-
-int kernel_adam(struct CUstream_st *stream, const struct adam *adam, size_t count,
-                float *parameters, const float *gradients, float *state)
-{
-    LAUNCH(adam_step, count, stream, *adam, count, parameters, gradients, state,
-           state + adam->stride);
-    return (int)cudaGetLastError();
 }
 
 /* -------- LARS: norms of a whole tensor, then its step ---------------------------------------- */
@@ -197,27 +167,46 @@ static __global__ void square_sums(size_t count, uint32_t parts, const float *pa
     }
 }
 
-static __global__ void lars_step(struct lars s, size_t count, const double *sums, float *parameters,
-                                 const float *gradients, float *velocity)
+static __global__ void lars_step(struct update s, size_t count, const double *sums,
+                                 float *parameters, const float *gradients, float *velocity)
 {
     double w = sqrt(sums[0]), g_norm = sqrt(sums[1]);
-    float lr = *s.lr_at, trust = 1.0f;
+    float lr = *s.lr_at, ratio = 1.0f;
     if (w > 0 && g_norm > 0)
-        trust = (float)((double)s.coefficient * w / (g_norm + (double)s.weight_decay * w));
+        ratio = (float)((double)s.trust * w / (g_norm + (double)s.weight_decay * w));
     for (EACH(i, count)) {
         float p = parameters[i];
-        float v = s.momentum * velocity[i] + trust * (gradients[i] + s.weight_decay * p);
+        float v = s.momentum * velocity[i] + ratio * (gradients[i] + s.weight_decay * p);
         velocity[i] = v;
         parameters[i] = p - lr * v;
     }
 }
 
-int kernel_lars(struct CUstream_st *stream, const struct lars *lars, size_t count,
-                float *parameters, const float *gradients, float *velocity, double *sums,
-                struct kernel_room room)
+/* -------- all kinds --------------------------------------------------------------------------- */
+
+int kernel_update(struct CUstream_st *stream, const struct update *update, size_t count,
+                  float *parameters, const float *gradients, float *state, double *sums,
+                  struct kernel_room room)
 {
+    float *second = state + update->stride;
     uint32_t parts = tree_groups(count < SQUARE_PARTS ? count : (size_t)SQUARE_PARTS, 1, 1);
-    LAUNCH(square_sums, parts, stream, count, parts, parameters, gradients, sums, room);
-    LAUNCH(lars_step, count, stream, *lars, count, sums, parameters, gradients, velocity);
+    switch (update->kind) {
+    case OPTIMIZER_SGD:
+        LAUNCH(sgd_step, count, stream, *update, count, parameters, gradients, state);
+        break;
+    case OPTIMIZER_ADAGRAD:
+        LAUNCH(adagrad_step, count, stream, *update, count, parameters, gradients, state);
+        break;
+    case OPTIMIZER_ADADELTA:
+        LAUNCH(adadelta_step, count, stream, *update, count, parameters, gradients, state, second);
+        break;
+    case OPTIMIZER_ADAM:
+        LAUNCH(adam_step, count, stream, *update, count, parameters, gradients, state, second);
+        break;
+    case OPTIMIZER_LARS:
+        LAUNCH(square_sums, parts, stream, count, parts, parameters, gradients, sums, room);
+        LAUNCH(lars_step, count, stream, *update, count, sums, parameters, gradients, state);
+        break;
+    }
     return (int)cudaGetLastError();
 }
