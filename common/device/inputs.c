@@ -7,7 +7,7 @@
 #include "common/device/device.h"
 #include "common/device/stream.h"
 
-enum { ALIGNMENT = 16, BLOCK_BYTES = 16 * 1024 };
+enum { ALIGNMENT = 16, WORD = 4, BLOCK_BYTES = 16 * 1024 };
 
 /* A block of adjacent inputs. */
 struct device_inputs {
@@ -70,6 +70,8 @@ void device_inputs_send(struct device *device)
             first++;
         while (block->host[end - 1] == block->sent[end - 1])
             end--;
+        first -= first % WORD; /* the bytes of a number that changed may not all have changed */
+        end += (WORD - end % WORD) % WORD;
         memcpy(block->sent + first, block->host + first, end - first);
         device_upload(device, block->memory + first, block->sent + first, end - first);
     }
