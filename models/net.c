@@ -318,7 +318,7 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
     net->step = *step;
     net->batch = batch;
     if (step->training)
-        *(uint64_t *)net->step_at.host = step->step;
+        net_set_step(net, step->step);
     const float *x = images;
     net_range_hook *needs = step->training ? net->needs : NULL;
     for (size_t i = 0; i < net->layer_count; i++) {

@@ -23,7 +23,7 @@ struct optimizer {
     size_t stepped;         /* elements done in the running step; count: no step is running */
 };
 
-/* What a kind of optimizer keeps: values for each parameter, and counters of steps. */
+/* A kind of optimizer keeps values for each parameter, and counters of steps. */
 static const struct optimizer_layout {
     size_t states, counters;
     float epsilon; /* the default */
@@ -152,7 +152,7 @@ void optimizer_step_range(struct optimizer *o, size_t first, size_t count, float
                           const float *gradients, float lr)
 {
     CHECK(first + count <= o->count);
-    *(float *)o->lr.host = lr;
+    optimizer_set_lr(o, lr);
     if (o->stepped >= o->count) {
         o->stepped = 0;
         if (o->layout->counters > 0)

@@ -45,9 +45,9 @@
  *
  *     out = w (1-t), in = (W-w) t,   p = the larger of the two, q = out + in
  *
- * A server in the switch sums what passes through it, so that a worker sends and receives only M
- * (Sapio et al. 2021, "Scaling Distributed Machine Learning with In-Network Aggregation", NSDI;
- * Graham et al. 2016, "SHArP"). The bound of 2(W-1)/W M/B holds for workers alone.
+ * A server in the switch sums what passes through it, so that a worker sends and receives only M.
+ * The bound of 2(W-1)/W M/B holds for workers alone. Sources: Sapio et al. 2021, "Scaling
+ * Distributed Machine Learning with In-Network Aggregation", NSDI. Graham et al. 2016, "SHArP".
  *
  * Source: Jiang et al. 2020, "A unified architecture for accelerating distributed DNN training in
  * heterogeneous GPU/CPU clusters" (OSDI), sections 2 and 4.1.

@@ -8,7 +8,7 @@
  *
  * Algorithm. Cut the vector into N chunks. In the first step each worker exchanges with its
  * neighbour: one is responsible for the first half of the chunks, the other for the second. It
- * sends the chunks of the partner's half and adds the received chunks to those of its own half. It
+ * sends the chunks of the partner's half and adds the received chunks to those of its half. It
  * then sends half of these to a worker two ranks away, and so on (*recursive halving*). After lg N
  * steps it holds one chunk, which is complete (*reduce-scatter*). Then everything runs in reverse
  * (*recursive doubling*): each worker sends back, complete, what it received, and receives what it

@@ -259,7 +259,7 @@ enum status comm_start(struct comm *comm, size_t b, float *data)
     if (comm->backend->device_memory)
         return enqueue(comm, b, data);
     bucket->data = plan->staging ? staging_down(plan->staging, b, data) : data;
-    if (!plan->order || !plan->overlap.thread.running)
+    if (!comm_overlaps(comm) || !plan->order)
         return overlap_start(&plan->overlap, &bucket->task);
     bucket->task.done = false;
     bucket->held = true;

@@ -30,13 +30,11 @@ static enum status block_new(struct device *device, const char *what, size_t byt
     if (status != STATUS_OK)
         return status;
     block->memory = memory;
-    block->host = block->sent = block->memory;
-    if (!device_memory_is_host(device)) {
-        block->host = malloc(2 * bytes);
-        block->sent = block->host + bytes;
-    }
+    bool shared = device_memory_is_host(device);
+    block->host = shared ? block->memory : malloc(2 * bytes);
     if (!block->host)
         return FAIL(STATUS_NO_MEMORY, "%s: out of memory", what);
+    block->sent = shared ? block->memory : block->host + bytes;
     memset(block->host, 0, bytes);
     memset(block->sent, 0, bytes);
     device_upload(device, block->memory, block->sent, bytes);

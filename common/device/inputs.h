@@ -28,9 +28,9 @@ struct device_input {
 enum status device_input_new(struct device *device, const char *what, size_t bytes,
                              struct device_input *input);
 
-/* Uploads what has changed since the last call: nothing, or one run of words per block of inputs (a
- * block is 16 KiB, or one larger input). device_repeat calls it first, so an operation that is
- * recorded has nothing to send. */
+/* Uploads what has changed since the last call: nothing, or one run of words for each block of
+ * inputs. A block is 16 KiB, or one larger input. device_repeat calls it first, so recorded
+ * operations have nothing to send. */
 void device_inputs_send(struct device *device);
 
 /* Called by device_close. */

@@ -94,27 +94,33 @@ enum optimizer_kind {
 };
 
 /*
- * An optimizer's step, one pass over the parameters. In all kinds g = gradient + weight_decay
+ * An optimizer's step is one pass over the parameters. In all kinds g = gradient + weight_decay
  * parameter.
  *
- * sgd: velocity = momentum velocity + g; parameter -= lr velocity.
- * Nesterov's momentum: parameter -= lr (g + momentum velocity).
- * Source: Sutskever et al. 2013, in the form whose velocity does not contain the rate, so that the
- * rate may change from step to step (models/optim.h).
+ *     sgd         velocity = momentum velocity + g
+ *                 parameter -= lr velocity
+ *     Nesterov    the same velocity
+ *                 parameter -= lr (g + momentum velocity)
+ *     adagrad     a = a + g^2
+ *                 parameter -= lr g / (sqrt(a) + epsilon)
+ *     adadelta    a = rho a + (1 - rho) g^2
+ *                 d = g sqrt(u + epsilon) / sqrt(a + epsilon)
+ *                 u = rho u + (1 - rho) d^2
+ *                 parameter -= lr d
+ *     adam        m = beta1 m + (1 - beta1) g
+ *                 v = beta2 v + (1 - beta2) g^2
+ *                 correction[i] = 1 - beta(i + 1)^step
+ *                 parameter -= lr (m / correction[0]) / (sqrt(v / correction[1]) + epsilon)
+ *     lars        ratio = trust |w| / (|gradient| + weight_decay |w|)
+ *                 velocity = momentum velocity + ratio g
+ *                 parameter -= lr velocity
  *
- * adagrad: a = a + g^2; parameter -= lr g / (sqrt(a) + epsilon). Source: Duchi et al. 2011.
+ * A step of lars is for one whole tensor w. Its ratio is 1 if w or the gradient is all 0.
+ * Velocities do not contain lr, which may change from step to step (models/optim.h).
  *
- * adadelta: a = rho a + (1 - rho) g^2; d = g sqrt(u + epsilon) / sqrt(a + epsilon);
- * u = rho u + (1 - rho) d^2; parameter -= lr d. Source: Zeiler 2012, algorithm 1.
- *
- * adam: m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
- * parameter -= lr (m / correction[0]) / (sqrt(v / correction[1]) + epsilon), where
- * correction[i] = 1 - beta(i + 1)^step. Source: Kingma and Ba 2015, algorithm 1.
- *
- * lars, for one whole tensor w: velocity = momentum velocity + ratio g, parameter -= lr velocity,
- * with ratio = trust |w| / (|gradient| + weight_decay |w|), or 1 if w or the gradient is all 0.
- * Source: You et al. 2017, "Large batch training of convolutional networks", algorithm 1. Unlike
- * there, velocity does not contain lr (as in sgd).
+ * Sources: Sutskever et al. 2013 (sgd, Nesterov). Duchi et al. 2011 (adagrad). Zeiler 2012,
+ * algorithm 1 (adadelta). Kingma and Ba 2015, algorithm 1 (adam). You et al. 2017, "Large batch
+ * training of convolutional networks", algorithm 1 (lars; there velocity contains lr).
  */
 struct update {
     enum optimizer_kind kind;

@@ -194,6 +194,22 @@ void gradient_sync_begin(struct gradient_sync *sync)
     sync->exposed = (struct range_sum){0};
 }
 
+static void begin_exposed(struct gradient_sync *sync, const char *name, size_t bucket)
+{
+    if (sync->watch)
+        cpu_watch_start(sync->watch);
+    range_sum_begin(&sync->exposed, name,
+                    &(struct range_about){.kind = RANGE_EXPOSED, .bucket = (uint32_t)bucket},
+                    !sync->overlaps);
+}
+
+static void end_exposed(struct gradient_sync *sync)
+{
+    range_sum_end(&sync->exposed);
+    if (sync->watch)
+        cpu_watch_stop(sync->watch);
+}
+
 /* A bucket is complete if it begins at `first` or later. Buckets that are complete together are
  * sent together. */
 void gradient_sync_start(void *context, size_t first, size_t count)
@@ -207,17 +223,11 @@ void gradient_sync_start(void *context, size_t first, size_t count)
         size_t b = sync->started++;
         CHECK(!sync->pending[b]);
         sync->pending[b] = true;
-        if (sync->watch)
-            cpu_watch_start(sync->watch);
-        range_sum_begin(&sync->exposed, "start of a bucket",
-                        &(struct range_about){.kind = RANGE_EXPOSED, .bucket = (uint32_t)b},
-                        !sync->overlaps);
+        begin_exposed(sync, "start of a bucket", b);
         sync->status = comm_start(sync->comm, b, sync->model.gradients + sync->buckets[b].first);
         if (sync->status == STATUS_OK && sync->started == end)
             sync->status = comm_flush(sync->comm);
-        range_sum_end(&sync->exposed);
-        if (sync->watch)
-            cpu_watch_stop(sync->watch);
+        end_exposed(sync);
     }
 }
 
@@ -232,16 +242,10 @@ void gradient_sync_start_layers(struct gradient_sync *sync)
 
 static enum status wait_for_bucket(struct gradient_sync *sync, size_t b)
 {
-    if (sync->watch)
-        cpu_watch_start(sync->watch);
-    range_sum_begin(&sync->exposed, "wait for a bucket",
-                    &(struct range_about){.kind = RANGE_EXPOSED, .bucket = (uint32_t)b},
-                    !sync->overlaps);
+    begin_exposed(sync, "wait for a bucket", b);
     enum status status = comm_wait(sync->comm, b);
     sync->pending[b] = false;
-    range_sum_end(&sync->exposed);
-    if (sync->watch)
-        cpu_watch_stop(sync->watch);
+    end_exposed(sync);
     return status;
 }
 

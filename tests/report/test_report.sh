@@ -254,7 +254,7 @@ none_apart()
         "$psring" compare "$folder/together" "$folder/apart" >"$folder/output" 2>&1 && grep -q '^1 all-reduce is in both' "$folder/output"
 }
 expect 'ranks that started apart' none_apart
-# So are a series without barriers and a radix.
+# A series without barriers and a radix are part of it, too.
 differs() # COLUMN VALUE WORDS
 {
     local run=$folder/$1

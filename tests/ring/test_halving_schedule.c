@@ -360,7 +360,7 @@ Test(halving_schedule, steps_and_messages_of_a_short_vector)
 }
 
 /* A power of the radix takes two steps for each exponent. A radix above the workers means all of
- * them. 6 is cut into 3 and 2, and a prime factor above the radix is one cut, as with radix 2. */
+ * them. 6 is cut into 3 and 2. A prime factor above the radix is one cut, as with radix 2. */
 Test(halving_schedule, steps_with_a_radix)
 {
     static const struct {
