@@ -5,7 +5,7 @@ NAME = "efficiency_vs_size"
 TITLE = "One all-reduce: shortest possible time of W workers alone / time taken, by size\n" . \
     "above 100%: servers add links, or a short message fits into the burst of an idle link"
 YLABEL = "efficiency (%)"
-THEORY_NAME = "theory, bytes only"
+THEORY_NAME = "theory, bytes and distance"
 Y(x) = 100 * column(EFFICIENCY)
 THEORY_Y(x) = 100 * column(EFFICIENCY) * column(TIME) / column(THEORY)
 if (words(point_values("$EFFICIENCY != \"NaN\"", "EFFICIENCY")) == 0) { exit message "efficiency_vs_size: the link rate is unknown" }

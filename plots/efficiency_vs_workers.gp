@@ -3,7 +3,7 @@
 load "style.gp"
 NAME = "efficiency_vs_workers"
 TITLE = "One all-reduce: shortest possible time of W workers alone / time taken"
-THEORY_NAME = "theory, bytes only"
+THEORY_NAME = "theory, bytes and distance"
 ROWS = 2
 YLABEL1 = "efficiency per worker (%)"
 YLABEL2 = "efficiency per machine (%)"

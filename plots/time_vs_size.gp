@@ -4,7 +4,7 @@ load "style.gp"
 NAME = "time_vs_size"
 TITLE = "One all-reduce: time by size (W workers), with 95% intervals"
 YLABEL = "time (ms)"
-THEORY_NAME = "theory, bytes only"
+THEORY_NAME = "theory, bytes and distance"
 HAS_INTERVALS = 1
 Y(x) = column(TIME)
 THEORY_Y(x) = column(THEORY)

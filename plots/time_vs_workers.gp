@@ -2,7 +2,7 @@
 load "style.gp"
 NAME = "time_vs_workers"
 TITLE = "One all-reduce: time by workers, with 95% intervals"
-THEORY_NAME = "theory, bytes only"
+THEORY_NAME = "theory, bytes and distance"
 HAS_INTERVALS = 1
 ROWS = 1
 YLABEL1 = "time (ms)"

@@ -139,19 +139,35 @@ static const struct {
 };
 enum { CELLS = sizeof cells / sizeof *cells };
 
-static void print_row_head(FILE *out)
+/* A sweep leaves some columns empty. */
+static bool is_measured(const struct results *results, enum column column)
+{
+    for (size_t w = 0; w < results->worker_count; w++) {
+        for (size_t s = 0; s < results->size_count; s++) {
+            if (results_column(results, column, results->workers[w], results->sizes[s]))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void print_row_head(const struct results *results, FILE *out)
 {
     fprintf(out, " %8s", "message");
-    for (size_t c = 0; c < CELLS; c++)
-        fprintf(out, " %*s", cells[c].width, cells[c].head);
+    for (size_t c = 0; c < CELLS; c++) {
+        if (is_measured(results, cells[c].column))
+            fprintf(out, " %*s", cells[c].width, cells[c].head);
+    }
 }
 
 static void print_row(const struct results *results, int workers, uint64_t bytes, FILE *out)
 {
     fprintf(out, " %8s", text_size((double)bytes).text);
-    for (size_t c = 0; c < CELLS; c++)
-        fprintf(out, " %*s", cells[c].width,
-                text_point(results_column(results, cells[c].column, workers, bytes)).text);
+    for (size_t c = 0; c < CELLS; c++) {
+        if (is_measured(results, cells[c].column))
+            fprintf(out, " %*s", cells[c].width,
+                    text_point(results_column(results, cells[c].column, workers, bytes)).text);
+    }
 }
 
 static void print_legend(const struct results *results, FILE *out)
@@ -189,7 +205,7 @@ static void print_times(const struct results *results, int *section, FILE *out)
         "W/2 spare\n"
         "  %2s",
         "W");
-    print_row_head(out);
+    print_row_head(results, out);
     fprintf(out, "    1 server / ring  by theory  ring's efficiency\n");
     for (size_t i = 0; i < results->worker_count; i++) {
         const int workers = results->workers[i];
@@ -332,7 +348,7 @@ static void print_sizes(const struct results *results, int *section, FILE *out)
     }
     summary_heading(section, out, "Time by size, %s", text_counted(workers, "worker").text);
     fprintf(out, " ");
-    print_row_head(out);
+    print_row_head(results, out);
     fprintf(out, "   (algorithm)    1 server / ring\n");
     for (size_t s = 0; s < results->size_count; s++) {
         const uint64_t bytes = results->sizes[s];
