@@ -41,14 +41,25 @@ static double span_rate(const struct probe_span *span)
     return (double)(span->last_bytes - span->first_bytes) / ((double)length_ns * 1e-9);
 }
 
+struct probe_meter probe_meter_for(double round_trip_s)
+{
+    return (struct probe_meter){.skip_ns = PROBE_SKIP_NS +
+                                           (int64_t)(PROBE_SKIP_TRIPS * round_trip_s * 1e9)};
+}
+
+static int64_t end_of(const struct probe_meter *meter)
+{
+    return meter->skip_ns + PROBE_LENGTH_NS;
+}
+
 void probe_meter_add(struct probe_meter *meter, int64_t since_start_ns, uint64_t bytes)
 {
-    int64_t counted_ns = since_start_ns - PROBE_SKIP_NS;
+    int64_t counted_ns = since_start_ns - meter->skip_ns;
     meter->bytes += bytes;
-    if (counted_ns < 0 || since_start_ns > PROBE_END_NS)
+    if (counted_ns < 0 || counted_ns > PROBE_LENGTH_NS)
         return;
     span_add(&meter->whole, since_start_ns, meter->bytes);
-    int64_t part = counted_ns * PROBE_PARTS / (PROBE_END_NS - PROBE_SKIP_NS + 1);
+    int64_t part = counted_ns * PROBE_PARTS / (PROBE_LENGTH_NS + 1);
     span_add(&meter->part[part], since_start_ns, meter->bytes);
 }
 
@@ -193,7 +204,7 @@ static enum status receive_piece(struct probe *probe, int64_t start_ns, struct p
     return STATUS_OK;
 }
 
-/* Sends until PROBE_END_NS and receives until the stream of the host before has ended. Data that
+/* Sends until the meter's end and receives until the stream of the host before has ended. Data that
  * arrives after the end is read, too: it must not be on the links when the all-reduces begin. */
 static enum status stream(struct probe *probe, struct probe_meter *meter)
 {
@@ -203,7 +214,7 @@ static enum status stream(struct probe *probe, struct probe_meter *meter)
     while (sending || !ended) {
         struct pollfd fds[] = {{.fd = ended ? -1 : probe->sockets.in, .events = POLLIN},
                                {.fd = sending ? probe->sockets.out : -1, .events = POLLOUT}};
-        int64_t left_ns = start_ns + PROBE_END_NS - clock_now_ns();
+        int64_t left_ns = start_ns + end_of(meter) - clock_now_ns();
         if (sending && left_ns <= 0) {
             shutdown(probe->sockets.out, SHUT_WR);
             sending = false;
@@ -301,7 +312,7 @@ static enum status measure(struct probe *probe, const struct probe_peer *peers,
 {
     enum status status;
     struct world *world = probe->world;
-    struct probe_meter meter = {0};
+    struct probe_meter meter = probe_meter_for(world->round_trip_s);
     struct cpu_watch watch = {0};
     bool takes_part = peers[world->rank].takes_part;
     if (takes_part) {
@@ -324,12 +335,13 @@ out:
     return status;
 }
 
-static void warn(const struct finding *finding)
+static void warn(const struct finding *finding, double round_trip_s)
 {
+    const struct probe_meter meter = probe_meter_for(round_trip_s);
     if (finding->bytes_per_s <= 0)
         log_warn("the probe of the link: too little arrived between %g and %g s to compute a rate; "
                  "only the nominal rate is known",
-                 (double)PROBE_SKIP_NS * 1e-9, (double)PROBE_END_NS * 1e-9);
+                 (double)meter.skip_ns * 1e-9, (double)end_of(&meter) * 1e-9);
     else if (finding->cpu_share > CPU_SHARE_LIMITED)
         log_warn(
             "the probe of the link: the CPUs were %.0f%% busy, so the link may carry more than "
@@ -377,7 +389,7 @@ static enum status probe_run(struct world *world, const char *subnet, int64_t ti
             received[rank] = readings[rank].bytes_per_s;
     }
     if (world->rank == 0)
-        warn(&best);
+        warn(&best, world->round_trip_s);
     *bytes_per_s = best.bytes_per_s;
 out:
     probe_close(&probe.sockets);

@@ -22,10 +22,13 @@
 #include "common/net/address.h"
 #include "common/net/world.h"
 
-/* The interval of a stream that counts. Before it, the token bucket's burst and TCP's slow start
- * (which overshoots and recovers) distort the rate. */
+/* The interval of a stream that counts: PROBE_LENGTH_NS, after PROBE_SKIP_NS and PROBE_SKIP_TRIPS
+ * round trips. Before it, the token bucket's burst and TCP's slow start (which overshoots and
+ * recovers) distort the rate. Slow start takes a round trip to double what is under way, or to add
+ * half to it if the receiver acknowledges every second packet. */
 #define PROBE_SKIP_NS INT64_C(400000000)
-#define PROBE_END_NS INT64_C(1000000000)
+#define PROBE_LENGTH_NS INT64_C(600000000)
+enum { PROBE_SKIP_TRIPS = 16 };
 
 /* The interval that counts has PROBE_PARTS parts. The stream is steady if their rates differ by at
  * most this share of the fastest. */
@@ -37,12 +40,16 @@ enum { PROBE_PARTS = 3 };
  * over the whole interval would be wrong by up to a burst.
  */
 struct probe_meter {
-    uint64_t bytes; /* in all */
+    int64_t skip_ns; /* start of the interval that counts, since the start of the stream */
+    uint64_t bytes;  /* in all */
     struct probe_span {
         int64_t first_ns, last_ns;        /* first and last arrival that count; 0: none so far */
         uint64_t first_bytes, last_bytes; /* bytes that had arrived by then, inclusive */
     } whole, part[PROBE_PARTS];
 };
+
+/* The meter of a stream between hosts of this round trip (0: not known). */
+struct probe_meter probe_meter_for(double round_trip_s);
 
 /* Adds `bytes` that arrived `since_start_ns` after the start of the stream. */
 void probe_meter_add(struct probe_meter *meter, int64_t since_start_ns, uint64_t bytes);
@@ -57,10 +64,10 @@ double probe_meter_spread(const struct probe_meter *meter);
 /*
  * Collective over the world. `bytes_per_s`: the lowest rate at which a host received payload, equal
  * on every rank. It is 0 for a world of one, and, with a warning, on a link so slow that too little
- * arrives. `subnet` as in comm_options. A round takes PROBE_END_NS plus the time until all data
- * under way has arrived. One round suffices if the stream is steady. Waits in poll(2). Warns if the
- * CPUs were too busy or no round was steady. Errors: logged; STATUS_TIMEOUT if a stream is silent
- * for `timeout_ms`.
+ * arrives. `subnet` as in comm_options. A round takes the meter's interval, and the time until all
+ * data under way has arrived. One round suffices if the stream is steady. Waits in poll(2). Warns
+ * if the CPUs were too busy or no round was steady. Errors: logged; STATUS_TIMEOUT if a stream is
+ * silent for `timeout_ms`.
  */
 enum status probe_link(struct world *world, const char *subnet, int64_t timeout_ms,
                        double *bytes_per_s);

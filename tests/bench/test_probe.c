@@ -11,6 +11,8 @@
 
 /* -------- the rate ---------------------------------------------------------------------------- */
 
+enum { END_NS = PROBE_SKIP_NS + PROBE_LENGTH_NS };
+
 /* Pieces every `gap_ns` from `from_ns` until `to_ns`. */
 static void arrive(struct probe_meter *meter, int64_t from_ns, int64_t to_ns, int64_t gap_ns,
                    uint64_t bytes)
@@ -28,8 +30,8 @@ static void expect_rate(const struct probe_meter *meter, double expected)
 
 Test(probe, rate_of_a_steady_stream)
 {
-    struct probe_meter meter = {0};
-    arrive(&meter, 1, 2 * PROBE_END_NS, NS_PER_MS, 25000);
+    struct probe_meter meter = probe_meter_for(0);
+    arrive(&meter, 1, 2 * END_NS, NS_PER_MS, 25000);
     expect_rate(&meter, 25e6);
     cr_expect_eq(meter.bytes, 2000 * 25000);
 }
@@ -37,10 +39,20 @@ Test(probe, rate_of_a_steady_stream)
 /* The stream starts ten times as fast, and its last pieces come after the end: neither counts. */
 Test(probe, rate_without_start_and_end)
 {
-    struct probe_meter meter = {0};
+    struct probe_meter meter = probe_meter_for(0);
     arrive(&meter, 1, PROBE_SKIP_NS, NS_PER_MS, 250000);
-    arrive(&meter, PROBE_SKIP_NS, PROBE_END_NS, NS_PER_MS, 25000);
-    arrive(&meter, PROBE_END_NS + 1, 2 * PROBE_END_NS, NS_PER_MS, 1000000);
+    arrive(&meter, PROBE_SKIP_NS, END_NS, NS_PER_MS, 25000);
+    arrive(&meter, END_NS + 1, 2 * END_NS, NS_PER_MS, 1000000);
+    expect_rate(&meter, 25e6);
+}
+
+/* At a distance the stream starts slowly for longer. */
+Test(probe, rate_at_a_distance)
+{
+    struct probe_meter meter = probe_meter_for(0.1);
+    const int64_t start_ns = PROBE_SKIP_NS + PROBE_SKIP_TRIPS * 100 * NS_PER_MS;
+    arrive(&meter, 1, start_ns, NS_PER_MS, 5000);
+    arrive(&meter, start_ns, start_ns + PROBE_LENGTH_NS, NS_PER_MS, 25000);
     expect_rate(&meter, 25e6);
 }
 
@@ -49,37 +61,37 @@ Test(probe, rate_without_start_and_end)
 Test(probe, rate_of_bursts)
 {
     for (int64_t shift = 0; shift < 90; shift += 7) {
-        struct probe_meter meter = {0};
-        arrive(&meter, PROBE_SKIP_NS + shift * NS_PER_MS, PROBE_END_NS, 90 * NS_PER_MS, 900000);
+        struct probe_meter meter = probe_meter_for(0);
+        arrive(&meter, PROBE_SKIP_NS + shift * NS_PER_MS, END_NS, 90 * NS_PER_MS, 900000);
         expect_rate(&meter, 10e6);
     }
 }
 
 Test(probe, no_rate_from_too_little)
 {
-    struct probe_meter meter = {0};
+    struct probe_meter meter = probe_meter_for(0);
     cr_expect_eq(probe_meter_rate(&meter), 0);
     probe_meter_add(&meter, PROBE_SKIP_NS - 1, 1000);
     cr_expect_eq(probe_meter_rate(&meter), 0);
     probe_meter_add(&meter, PROBE_SKIP_NS, 1000);
-    probe_meter_add(&meter, PROBE_END_NS + 1, 1000);
+    probe_meter_add(&meter, END_NS + 1, 1000);
     cr_expect_eq(probe_meter_rate(&meter), 0);
-    probe_meter_add(&meter, PROBE_END_NS, 1200);
+    probe_meter_add(&meter, END_NS, 1200);
     cr_expect(probe_meter_rate(&meter) > 0);
 }
 
 /* After a pause the waiting data arrives at once: only the whole can have the right rate. */
 Test(probe, spread_tells_a_pause)
 {
-    int64_t part_ns = (PROBE_END_NS - PROBE_SKIP_NS) / PROBE_PARTS;
-    struct probe_meter steady = {0}, paused = {0}, silent = {0};
-    arrive(&steady, 1, PROBE_END_NS, NS_PER_MS, 25000);
+    int64_t part_ns = PROBE_LENGTH_NS / PROBE_PARTS;
+    struct probe_meter steady = probe_meter_for(0), paused = steady, silent = steady;
+    arrive(&steady, 1, END_NS, NS_PER_MS, 25000);
     cr_expect(probe_meter_spread(&steady) < 1e-9);
     arrive(&paused, 1, PROBE_SKIP_NS + part_ns / 2, NS_PER_MS, 25000);
     probe_meter_add(&paused, PROBE_SKIP_NS + part_ns, 25000 * (uint64_t)(part_ns / NS_PER_MS / 2));
-    arrive(&paused, PROBE_SKIP_NS + part_ns, PROBE_END_NS, NS_PER_MS, 20000);
+    arrive(&paused, PROBE_SKIP_NS + part_ns, END_NS, NS_PER_MS, 20000);
     cr_expect(probe_meter_spread(&paused) > PROBE_STEADY);
-    arrive(&silent, PROBE_SKIP_NS + part_ns, PROBE_END_NS, NS_PER_MS, 25000);
+    arrive(&silent, PROBE_SKIP_NS + part_ns, END_NS, NS_PER_MS, 25000);
     cr_expect_eq(probe_meter_spread(&silent), 1);
 }
 
