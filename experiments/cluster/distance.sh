@@ -55,7 +55,12 @@ require_switch()
 
 switch_options()
 {
-    echo "--hosts $hosts --latency $latency --loss ${loss:-0} --folder $STATE/$name"
+    local host rates=''
+    for ((host = 0; host < hosts; host++)); do
+        rates+=,${host_bits[host]:-$rate_bits}
+    done
+    [[ ${host_bits[*]} ]] || rates=,$rate_bits
+    echo "--hosts $hosts --latency $latency --loss ${loss:-0} --rates ${rates#,} --folder $STATE/$name"
 }
 
 # Prints the number of the switch's process, if it still runs.

@@ -9,15 +9,16 @@
  *
  * All hosts are equally far from the switch: a frame takes a quarter of the round trip on a host's
  * cable. From host to host it takes half of the round trip, and from a host to the switch a
- * quarter. Distance alone decides the delay. Token buckets limit the rates, in the kernel before
- * and behind this program (hosts.sh).
+ * quarter. Token buckets limit the rates, in the kernel before and behind this program (hosts.sh).
+ * The bucket before it lets a burst pass at once if the cable was idle. A real cable does not:
+ * therefore this program takes the time that a frame needs at the rate of its cable, and begins
+ * when the frame before it has passed (--rates).
  *
  * A frame is copied once into this process and once out of it. In between it lies in the store, a
- * ring of STORE_BYTES that holds frames of all ports in the order of their arrival. Each of the two
- * distances has a list of its frames. All frames of a list are held for the same time, so the list
- * is sorted. One timer is set to the earlier head. TCP's trains of packets pass whole (at most
- * 64 KB), as through a network card that cuts them. With losses, the kernel cuts them first: each
- * packet is lost or not.
+ * ring of STORE_BYTES that holds frames of all ports in the order of their arrival. Each port has a
+ * sorted list of its frames for each of the two distances. One timer is set to the earliest head.
+ * TCP's trains of packets pass whole (at most 64 KB), as through a network card that cuts them.
+ * With losses, the kernel cuts them first: each packet is lost or not.
  *
  * A full store drops what arrives, and switch.log reports it. The store needs space for what all
  * hosts together send in half of a round trip: 64 MB are 1 Gbit/s for 0.5 s. The random numbers of
@@ -31,6 +32,7 @@
 #include <fcntl.h>
 #include <linux/if_tun.h>
 #include <linux/virtio_net.h>
+#include <math.h>
 #include <net/if.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -52,9 +54,12 @@ enum {
     STORE_BYTES = 64 << 20,
     FRAME_MOST = sizeof(struct virtio_net_hdr) + 18 + 65536, /* with a VLAN's tag */
     ADDRESS_BYTES = 6,
-    ADDRESSES = 1024, /* slots for known addresses; a power of two */
-    BATCH = 64,       /* frames that a port may send before the next port's turn */
-    LOOK_MS = 1000,   /* time between two looks at the folder */
+    ADDRESSES = 1024,    /* slots for known addresses; a power of two */
+    BATCH = 64,          /* frames that a port may send before the next port's turn */
+    LOOK_MS = 1000,      /* time between two looks at the folder */
+    PACKET_HEADERS = 66, /* of each packet of a train: Ethernet, IP, TCP with time stamps */
+    AHEAD_BYTES = 65536, /* that a port may be ahead of its cable's rate; a bucket is smaller, */
+    AHEAD_NS = 500000,   /* or, at high rates, shorter */
 };
 
 /* Between a host and the switch, and between hosts. */
@@ -63,7 +68,7 @@ enum distance { NEAR, FAR, DISTANCES };
 enum { ALL_PORTS = -1 };
 
 struct frame {
-    int64_t arrival_ns;
+    int64_t passed_ns;             /* when it has passed its cable, without the distance */
     struct frame *next[DISTANCES]; /* in the list of each distance */
     uint32_t record_bytes;         /* in the store, with this struct */
     uint32_t bytes;                /* after this struct, with the kernel's virtio_net_hdr */
@@ -81,7 +86,15 @@ struct frame_store {
 
 struct frame_list {
     struct frame *first, *last;
-    int64_t delay_ns;
+};
+
+/* The cable of a port. */
+struct cable {
+    double ns_per_byte;                 /* 0: no limit */
+    int64_t free_ns;                    /* when its last frame has passed */
+    struct frame_list lists[DISTANCES]; /* frames on their way from it */
+    struct rng_key key;
+    uint64_t arrived; /* frames */
 };
 
 struct known_address {
@@ -92,7 +105,7 @@ struct known_address {
 struct cable_options {
     int64_t hosts, seed;
     double latency_ms, loss_percent;
-    const char *folder;
+    const char *rates, *folder;
 };
 
 struct network_switch {
@@ -101,12 +114,11 @@ struct network_switch {
     int poll, timer;
     int64_t timer_ns; /* 0: not set */
     struct frame_store store;
-    struct frame_list lists[DISTANCES];
+    int64_t delay_ns[DISTANCES];
+    struct cable cables[PORTS_MOST];
     struct known_address known[ADDRESSES];
     int known_count;
     float loss;
-    struct rng_key keys[PORTS_MOST];
-    uint64_t arrived[PORTS_MOST]; /* frames of each port */
     uint64_t overflowed;
 };
 
@@ -210,7 +222,7 @@ static int port_of(struct network_switch *sw, uint64_t address)
 
 static void list_add(struct network_switch *sw, enum distance distance, struct frame *frame)
 {
-    struct frame_list *list = &sw->lists[distance];
+    struct frame_list *list = &sw->cables[frame->from].lists[distance];
     frame->next[distance] = NULL;
     frame->lists++;
     if (list->first)
@@ -252,18 +264,24 @@ static void deliver(const struct network_switch *sw, const struct frame *frame,
     }
 }
 
-/* Delivers every frame whose time has come. */
+/* Delivers every frame of a list whose time has come. */
+static void deliver_list(struct network_switch *sw, struct frame_list *list, enum distance distance,
+                         int64_t now_ns)
+{
+    while (list->first && list->first->passed_ns + sw->delay_ns[distance] <= now_ns) {
+        struct frame *frame = list->first;
+        list->first = frame->next[distance];
+        deliver(sw, frame, distance);
+        frame->lists--;
+    }
+}
+
 static void deliver_due(struct network_switch *sw)
 {
     int64_t now_ns = clock_now_ns();
-    for (enum distance distance = NEAR; distance < DISTANCES; distance++) {
-        struct frame_list *list = &sw->lists[distance];
-        while (list->first && list->first->arrival_ns + list->delay_ns <= now_ns) {
-            struct frame *frame = list->first;
-            list->first = frame->next[distance];
-            deliver(sw, frame, distance);
-            frame->lists--;
-        }
+    for (int port = 0; port < sw->ports; port++) {
+        for (enum distance distance = NEAR; distance < DISTANCES; distance++)
+            deliver_list(sw, &sw->cables[port].lists[distance], distance, now_ns);
     }
     store_free(&sw->store);
 }
@@ -272,11 +290,13 @@ static void deliver_due(struct network_switch *sw)
 static enum status set_timer(struct network_switch *sw)
 {
     int64_t next_ns = 0;
-    for (enum distance distance = NEAR; distance < DISTANCES; distance++) {
-        const struct frame_list *list = &sw->lists[distance];
-        int64_t due_ns = list->first ? list->first->arrival_ns + list->delay_ns : 0;
-        if (due_ns > 0 && (next_ns == 0 || due_ns < next_ns))
-            next_ns = due_ns;
+    for (int port = 0; port < sw->ports; port++) {
+        for (enum distance distance = NEAR; distance < DISTANCES; distance++) {
+            const struct frame *first = sw->cables[port].lists[distance].first;
+            int64_t due_ns = first ? first->passed_ns + sw->delay_ns[distance] : 0;
+            if (due_ns > 0 && (next_ns == 0 || due_ns < next_ns))
+                next_ns = due_ns;
+        }
     }
     if (next_ns == sw->timer_ns)
         return STATUS_OK;
@@ -289,10 +309,34 @@ static enum status set_timer(struct network_switch *sw)
 
 /* -------- arrivals ---------------------------------------------------------------------------- */
 
-static bool is_lost(struct network_switch *sw, int port)
+static bool is_lost(struct network_switch *sw, struct cable *cable)
 {
-    uint64_t number = sw->arrived[port]++;
-    return sw->loss > 0 && rng_uniform(rng_block(sw->keys[port], number, 0).word[0]) < sw->loss;
+    uint64_t number = cable->arrived++;
+    return sw->loss > 0 && rng_uniform(rng_block(cable->key, number, 0).word[0]) < sw->loss;
+}
+
+/* Bytes of a frame on its cable, with the headers of each packet of a train. */
+static double cable_bytes(const struct virtio_net_hdr *train, size_t bytes)
+{
+    size_t packets = 1;
+    if (train->gso_type != VIRTIO_NET_HDR_GSO_NONE && train->gso_size > 0 && bytes > PACKET_HEADERS)
+        packets = (bytes - PACKET_HEADERS + train->gso_size - 1) / train->gso_size;
+    return (double)(bytes + (packets - 1) * PACKET_HEADERS);
+}
+
+/* When these bytes, which arrive now, have passed the cable. They wait for the bytes before them,
+ * but no longer than a bucket can be ahead: otherwise a difference of the two rates would add up.
+ */
+static int64_t pass(struct cable *cable, double bytes)
+{
+    int64_t now_ns = clock_now_ns();
+    int64_t ahead_ns = (int64_t)(AHEAD_BYTES * cable->ns_per_byte);
+    int64_t latest_ns = now_ns + (ahead_ns > AHEAD_NS ? ahead_ns : AHEAD_NS);
+    int64_t begin_ns = cable->free_ns > now_ns ? cable->free_ns : now_ns;
+    int64_t end_ns = begin_ns + (int64_t)(bytes * cable->ns_per_byte);
+    int64_t sorted_ns = cable->free_ns > latest_ns ? cable->free_ns : latest_ns;
+    cable->free_ns = end_ns < sorted_ns ? end_ns : sorted_ns;
+    return cable->free_ns;
 }
 
 static void report_overflow(struct network_switch *sw)
@@ -321,15 +365,20 @@ static enum status receive(struct network_switch *sw, int port, bool *more)
         return STATUS_OK;
     }
     const unsigned char *ethernet = bytes + sizeof(struct virtio_net_hdr);
-    if ((size_t)got < sizeof(struct virtio_net_hdr) + 2 * ADDRESS_BYTES || is_lost(sw, port))
+    if ((size_t)got < sizeof(struct virtio_net_hdr) + 2 * ADDRESS_BYTES ||
+        is_lost(sw, &sw->cables[port]))
         return STATUS_OK;
     learn(sw, address_at(ethernet + ADDRESS_BYTES), port);
     int to = port_of(sw, address_at(ethernet));
     if (to == port)
         return STATUS_OK;
     /* Read the clock after the frame has arrived, so that no frame is too early. */
-    *frame = (struct frame){
-        .arrival_ns = clock_now_ns(), .bytes = (uint32_t)got, .from = port, .to = to};
+    double passing = cable_bytes((const struct virtio_net_hdr *)bytes,
+                                 (size_t)got - sizeof(struct virtio_net_hdr));
+    *frame = (struct frame){.passed_ns = pass(&sw->cables[port], passing),
+                            .bytes = (uint32_t)got,
+                            .from = port,
+                            .to = to};
     store_keep(&sw->store, frame);
     hold(sw, frame);
     return STATUS_OK;
@@ -408,22 +457,41 @@ static enum status open_tap(struct network_switch *sw, int port)
     return watch(sw, tap, port);
 }
 
+/* Reads "200000000,..." bits per second, one number for each host; the last counts for the rest. */
+static enum status read_rates(struct network_switch *sw, const char *rates)
+{
+    double bits = 0;
+    for (int host = 0; host < sw->core; host++) {
+        char *end = NULL;
+        if (rates && *rates) {
+            bits = strtod(rates, &end);
+            if (end == rates || (*end && *end != ',') || !(bits >= 0) || isinf(bits))
+                return FAIL(STATUS_USAGE,
+                            "--rates '%s': expected bits per second, separated by commas", rates);
+            rates = *end ? end + 1 : end;
+        }
+        sw->cables[host].ns_per_byte = bits > 0 ? 8e9 / bits : 0;
+    }
+    return STATUS_OK;
+}
+
 static enum status switch_init(struct network_switch *sw, const struct cable_options *options)
 {
     enum status status = STATUS_OK;
     sw->core = (int)options->hosts;
     sw->ports = sw->core + 1;
-    sw->lists[NEAR].delay_ns = (int64_t)(options->latency_ms * 1e6 / 4 + 0.5);
-    sw->lists[FAR].delay_ns = 2 * sw->lists[NEAR].delay_ns;
+    sw->delay_ns[NEAR] = (int64_t)(options->latency_ms * 1e6 / 4 + 0.5);
+    sw->delay_ns[FAR] = 2 * sw->delay_ns[NEAR];
     sw->loss = (float)(options->loss_percent / 100);
     sw->poll = epoll_create1(EPOLL_CLOEXEC);
     sw->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     if (sw->poll < 0 || sw->timer < 0)
         return FAIL(status_from_errno(errno), "cannot create a timer: %s", strerror(errno));
+    TRY(read_rates(sw, options->rates));
     TRY(store_init(&sw->store));
     TRY(watch(sw, sw->timer, sw->ports));
     for (int port = 0; port < sw->ports; port++) {
-        sw->keys[port] = rng_key((uint64_t)options->seed, RNG_LOSS, (uint64_t)port);
+        sw->cables[port].key = rng_key((uint64_t)options->seed, RNG_LOSS, (uint64_t)port);
         TRY(open_tap(sw, port));
     }
 out:
@@ -500,6 +568,11 @@ static const struct option_spec specs[] = {
      .max = 1000,
      .metavar = "MS",
      .help = "Round trip between two hosts in milliseconds."},
+    {.name = "rates",
+     .type = OPTION_STRING,
+     .offset = offsetof(struct cable_options, rates),
+     .metavar = "BITS,...",
+     .help = "Bits per second of each host's cable; the last counts for the rest; 0: no limit."},
     {.name = "loss",
      .type = OPTION_DOUBLE,
      .offset = offsetof(struct cable_options, loss_percent),

@@ -84,6 +84,13 @@ named()
     averages --backend ring | grep -x "vcluster:$1"
 }
 expect "rows name the latency" named 200mbit+10ms
+# The ring of four sends six chunks of 16 KB, one after the other: 655 us each on its cable, and 5 ms on its way.
+no_burst_passes_at_once()
+{
+    awk -F , 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+        { print "shortest: " $column["time_us_min"] " us"; exit $column["time_us_min"] < 6 * (5000 + 655) }' "$folder/bench.csv"
+}
+expect "a cable takes its time for bytes" no_burst_passes_at_once
 
 # Processes on hosts survive a new latency.
 "$vcluster" exec --name $cluster host0 -- sleep 300 &
