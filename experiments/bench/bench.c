@@ -167,7 +167,8 @@ struct stretch {
 static bool alike(const struct config_pick *one, const struct config_pick *other)
 {
     return one->backend == other->backend && one->transport == other->transport &&
-           one->servers == other->servers && one->placement == other->placement;
+           one->servers == other->servers && one->placement == other->placement &&
+           one->radix == other->radix;
 }
 
 /* Moves `stretch` (initially all zero) to the next sizes. False: there are none. */

@@ -392,6 +392,7 @@ void config_apply(struct config *config, const struct config_pick *pick)
     config->transport = pick->transport;
     config->servers = pick->servers;
     config->placement = pick->placement;
+    config->radix = pick->radix;
     config->bucket_mb = pick->bucket_mb;
 }
 

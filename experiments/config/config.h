@@ -111,7 +111,7 @@ enum {
 
 /* The choice of --backend auto. */
 struct config_pick {
-    int backend, transport, servers, placement; /* as in struct config */
+    int backend, transport, servers, placement, radix; /* as in struct config */
     double bucket_mb;
 };
 

@@ -13,8 +13,9 @@
 #include "experiments/predict/training.h"
 #include "models/published.h"
 
-/* Kinds of ways to average: those of predict_topologies before ps, and these. */
-enum kind { HIERARCHICAL = PREDICT_PS, DEDICATED, IN_SWITCH, COLOCATED, MIXED, KINDS };
+/* Kinds of ways to average: those of predict_topologies before ps, hierarchical, and ps by its
+ * placement. The second best way is of another kind than the best. */
+enum { HIERARCHICAL = PREDICT_PS, SERVED, KINDS = SERVED + PLACEMENT_SWITCH + 1 };
 
 struct auto_search {
     const struct auto_job *job;
@@ -100,6 +101,19 @@ static bool several_slots(const struct auto_job *job)
     return shared && apart;
 }
 
+static bool is_served(const struct predict_way *way)
+{
+    return strcmp(way->backend, "ps") == 0;
+}
+
+static int kind_of(const struct predict_way *way)
+{
+    int topology = predict_topology(way->backend);
+    return is_served(way)          ? SERVED + (int)way->placement
+           : topology < PREDICT_PS ? topology
+                                   : HIERARCHICAL;
+}
+
 static void keep(struct auto_way *kept, const struct auto_way *way)
 {
     if (!kept->model || way->seconds.seconds < kept->seconds.seconds)
@@ -135,30 +149,16 @@ static void try_way(const struct auto_search *search, struct auto_way *kept, str
         keep(kept, &tried);
 }
 
-/* Tries 1, 2, 4, ... servers, half as many as workers, and as many as workers. If the job names a
- * number (job->colocated), tries only that. */
-static void try_colocated(struct auto_search *search)
+/* Whether the job's ranks can average in this way. All ranks that are reserved for servers run one.
+ * Larger radices of rhd are no candidates: no term of the model describes many senders into one
+ * fast port.
+ */
+static bool is_possible(const struct auto_job *job, const struct predict_way *way)
 {
-    const struct auto_job *job = search->job;
-    int most = job->colocated > 0 ? job->colocated : job->workers;
-    for (int servers = job->colocated > 0 ? most : 1; servers <= most; servers++) {
-        bool power = (servers & (servers - 1)) == 0;
-        if (power || servers == most || servers == job->workers / 2)
-            try_way(search, &search->best[COLOCATED],
-                    (struct predict_way){"ps", PLACEMENT_COLOCATED, servers});
-    }
-}
-
-/* Tries the ways without servers. With stride 1 `kept` has one entry per kind, with 0 one for all
- * kinds. */
-static void try_without(struct auto_search *search, struct auto_way *kept, int stride)
-{
-    for (int kind = 0; search->job->workers > 1 && kind < PREDICT_PS; kind++)
-        try_way(search, kept + kind * stride,
-                (struct predict_way){.backend = predict_topologies[kind]});
-    if (search->job->workers > 1 && several_slots(search->job))
-        try_way(search, kept + HIERARCHICAL * stride,
-                (struct predict_way){.backend = "hierarchical"});
+    if (!is_served(way))
+        return job->workers > 1 && way->radix <= 2;
+    return job->placements >> way->placement & 1 &&
+           (way->placement == PLACEMENT_COLOCATED || way->servers == job->spare);
 }
 
 static void try_over(struct auto_search *search, enum transport_kind kind,
@@ -166,24 +166,26 @@ static void try_over(struct auto_search *search, enum transport_kind kind,
 {
     const struct auto_job *job = search->job;
     const struct predict_model there = model_there(model, job);
+    const struct predict_cluster cluster = {.workers = job->workers,
+                                            .spare = job->spare,
+                                            .inside = job->colocated,
+                                            .in_switch = job->spare,
+                                            .shares_hosts = several_slots(job)};
+    struct predict_way ways[PREDICT_WAYS_MOST];
+    size_t count;
     search->transport = kind;
     search->model = model;
     search->there = &there;
-    if (job->spare == 0)
-        try_without(search, search->best, 1);
-    else
-        try_without(search, &search->alone, 0);
-    if (job->spare > 0 && job->placements >> PLACEMENT_DEDICATED & 1)
-        try_way(search, &search->best[DEDICATED],
-                (struct predict_way){"ps", PLACEMENT_DEDICATED, job->spare});
-    if (job->spare > 0 && job->placements >> PLACEMENT_SWITCH & 1)
-        try_way(search, &search->best[IN_SWITCH],
-                (struct predict_way){"ps", PLACEMENT_SWITCH, job->spare});
-    if (job->workers > 1 && job->placements >> PLACEMENT_MIXED & 1)
-        try_way(search, &search->best[MIXED],
-                (struct predict_way){"ps", PLACEMENT_MIXED, job->spare});
-    if (job->spare == 0 && job->placements >> PLACEMENT_COLOCATED & 1)
-        try_colocated(search);
+    predict_ways(&cluster, ways, &count);
+    for (size_t w = 0; w < count; w++) {
+        bool alone = job->spare > 0 && !is_served(&ways[w]);
+        struct auto_way *kept = alone ? &search->alone : &search->best[kind_of(&ways[w])];
+        if (is_possible(job, &ways[w]))
+            try_way(search, kept, ways[w]);
+    }
+    if (job->spare == 0 && job->placements >> PLACEMENT_MIXED & 1) /* one in each worker */
+        try_way(search, &search->best[SERVED + PLACEMENT_MIXED],
+                (struct predict_way){"ps", PLACEMENT_MIXED, 0, 0});
 }
 
 /* Tries each allowed transport that was fitted. If none was fitted, tries one allowed transport,
@@ -409,6 +411,7 @@ static struct config_pick pick_of(const struct auto_way *way)
     return (struct config_pick){.backend = backend_find(way->way.backend),
                                 .transport = (int)way->transport + 1,
                                 .servers = way->way.servers,
+                                .radix = way->way.radix,
                                 .placement = way->way.placement,
                                 .bucket_mb = way->bucket_mb};
 }

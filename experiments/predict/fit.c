@@ -264,7 +264,7 @@ static struct predict_terms fit_constants(const struct problem *problem,
             double weight = multiplicity[i] / (sigma * sigma);
             if (off > huber * scale)
                 weight *= huber * scale / off;
-            normal_add(&normal, &linear, sample->seconds, weight);
+            normal_add(&normal, &linear, sample->seconds - linear.distance_s, weight);
             add_processors(&normal, sample, &constants, multiplicity[i], huber);
         }
         struct predict_terms solved = normal_solve(&normal);

@@ -7,6 +7,7 @@
 
 #include "common/base/rng.h"
 #include "common/base/stats.h"
+#include "common/base/status.h"
 #include "common/base/text.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/config_table.h"
@@ -77,7 +78,7 @@ bool predict_compare(const struct predict_fit *fit, const struct predict_curves 
 }
 
 static const struct predict_way ring = {.backend = "ring"};
-static const struct predict_way one_server = {"ps", PLACEMENT_DEDICATED, 1};
+static const struct predict_way one_server = {"ps", PLACEMENT_DEDICATED, 1, 0};
 
 /* "1.07 GB" */
 static void print_bytes(FILE *out, double bytes)
@@ -174,7 +175,7 @@ static void cross_by_servers(FILE *out, const struct predict_model *model, int w
     struct predict_curves curves = {0};
     int stride = 1 + (workers - 1) / PREDICT_POINTS_MOST;
     for (int servers = 1; servers <= workers; servers += stride) {
-        const struct predict_way way = {"ps", placement, servers};
+        const struct predict_way way = {"ps", placement, servers, 0};
         size_t at = curves.count;
         curves.x[at] = servers;
         if (predict_way_terms(model, &way, workers, NULL, bytes / sizeof(float), COMPRESS_NONE,
@@ -269,29 +270,71 @@ int predict_topology(const char *backend)
     return topology;
 }
 
+/* The list under construction. */
+struct ways {
+    struct predict_way *ways;
+    size_t count;
+};
+
+static void add_way(struct ways *list, struct predict_way way)
+{
+    CHECK(list->count < PREDICT_WAYS_MOST);
+    list->ways[list->count++] = way;
+}
+
+static void add_halving(struct ways *list, int workers)
+{
+    const int radices[] = {2, 4, 16, workers};
+    for (int i = 0, last = 0; i < 4; i++) {
+        if (i == 0 || (radices[i] > last && radices[i] <= workers))
+            add_way(list, (struct predict_way){.backend = "rhd", .radix = last = radices[i]});
+    }
+}
+
+static void add_inside(struct ways *list, const struct predict_cluster *cluster)
+{
+    const int workers = cluster->workers;
+    int first = cluster->inside > 0 ? cluster->inside : 1;
+    int last = cluster->inside > 0 ? cluster->inside : workers;
+    for (int servers = first; servers <= last; servers++) {
+        bool power = (servers & (servers - 1)) == 0;
+        if (power || servers == last || servers == workers / 2)
+            add_way(list, (struct predict_way){"ps", PLACEMENT_COLOCATED, servers, 0});
+    }
+}
+
+static void add_spare(struct ways *list, int spare)
+{
+    const int numbers[] = {1, spare / 2, spare};
+    for (int i = 0, last = 0; spare > 0 && i < 3; i++) {
+        if (numbers[i] > last)
+            add_way(list, (struct predict_way){"ps", PLACEMENT_DEDICATED, last = numbers[i], 0});
+    }
+    if (spare > 0)
+        add_way(list, (struct predict_way){"ps", PLACEMENT_MIXED, spare, 0});
+}
+
 void predict_ways(const struct predict_cluster *cluster, struct predict_way *ways, size_t *count)
 {
-    int inside[] = {1, cluster->workers / 2, cluster->workers};
-    int spare[] = {1, cluster->spare / 2, cluster->spare};
-    *count = 0;
-    for (int topology = 0; topology < PREDICT_PS; topology++)
-        ways[(*count)++] = (struct predict_way){.backend = predict_topologies[topology]};
-    for (int i = 0, last = 0; i < 3; i++) {
-        if (inside[i] > last)
-            ways[(*count)++] = (struct predict_way){"ps", PLACEMENT_COLOCATED, last = inside[i]};
-    }
-    for (int i = 0, last = 0; i < 3; i++) {
-        if (spare[i] <= cluster->spare && spare[i] > last)
-            ways[(*count)++] = (struct predict_way){"ps", PLACEMENT_DEDICATED, last = spare[i]};
-    }
-    if (cluster->spare > 0)
-        ways[(*count)++] = (struct predict_way){"ps", PLACEMENT_MIXED, cluster->spare};
+    struct ways list = {.ways = ways};
+    add_way(&list, (struct predict_way){.backend = "ring"});
+    add_halving(&list, cluster->workers);
+    add_way(&list, (struct predict_way){.backend = "tree"});
+    if (cluster->shares_hosts)
+        add_way(&list, (struct predict_way){.backend = "hierarchical"});
+    add_inside(&list, cluster);
+    add_spare(&list, cluster->spare);
+    if (cluster->in_switch > 0)
+        add_way(&list, (struct predict_way){"ps", PLACEMENT_SWITCH, cluster->in_switch, 0});
+    *count = list.count;
 }
 
 void predict_way_words(const struct predict_way *way, char *text, size_t size)
 {
     if (strcmp(way->backend, "ps") == 0)
         snprintf(text, size, "ps %s %d", config_placement_words[way->placement], way->servers);
+    else if (way->radix > 2)
+        snprintf(text, size, "%s radix %d", way->backend, way->radix);
     else
         snprintf(text, size, "%s", way->backend);
 }
@@ -306,8 +349,9 @@ bool predict_way_terms(const struct predict_model *model, const struct predict_w
                                   .hosts = hosts,
                                   .nominal_bytes_per_s = model->nominal_bytes_per_s,
                                   .compress = compress,
+                                  .radix = way->radix,
                                   .one_machine = model->one_machine,
-                                  .added_latency_s = model->added_latency_s,
+                                  .distance_s = model->distance_s,
                                   .latency_s = model->fit.constants.of[TERM_LATENCY],
                                   .link_s_per_byte = model->fit.constants.of[TERM_LINK]};
     if (!shape.backend || (way->placement == PLACEMENT_COLOCATED && way->servers > workers))
@@ -334,7 +378,7 @@ struct predict_model predict_model_on(const struct predict_model *model,
                                       const struct predict_cluster *cluster)
 {
     struct predict_model there = *model;
-    there.added_latency_s = cluster->added_latency_s;
+    there.distance_s += cluster->added_latency_s;
     if (cluster->bytes_per_s <= 0)
         return there;
     double link_s = model->fit.constants.of[TERM_LINK];

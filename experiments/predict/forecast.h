@@ -11,6 +11,9 @@
 /* A described cluster. */
 struct predict_cluster {
     int workers, spare;     /* machines of the workers; spare machines */
+    int inside;             /* servers inside workers; 0: any number */
+    int in_switch;          /* servers where the links meet */
+    bool shares_hosts;      /* some workers share a host, but not all */
     double bytes_per_s;     /* nominal rate of a link, each way; 0: that of the fitted network */
     bool shares_cores;      /* runs on one machine if the fitted network did */
     double added_latency_s; /* seconds added to each message */
@@ -28,16 +31,27 @@ struct predict_way {
     const char *backend; /* of predict_topologies, or "hierarchical" */
     enum placement placement;
     int servers;
+    int radix; /* of rhd; 0: 2 */
 };
 
-enum { PREDICT_WAYS_MOST = 12 };
+enum { PREDICT_WAYS_MOST = 32 };
 
-/* Lists ring, rhd, tree, and ps for which the cluster has machines. The numbers of servers are 1,
- * half of the workers and all workers (inside workers), and 1, half and all of the spare machines.
- * With spare machines it also lists ps mixed on all of them. Writes *count of them. */
+/*
+ * Lists the ways that the cluster has machines for:
+ *
+ *     ring, tree
+ *     rhd                 of radix 2, 4, 16 and W
+ *     hierarchical        if hosts have several workers
+ *     ps in workers       1, 2, 4, ..., half of the workers, and all workers; or `inside`
+ *     ps on spare ones    1, half, and all of them
+ *     ps mixed            all spare machines, and one server in each worker
+ *     ps in the switch    `in_switch` servers
+ *
+ * Writes *count of them.
+ */
 void predict_ways(const struct predict_cluster *cluster, struct predict_way *ways, size_t *count);
 
-/* "ps dedicated 1" */
+/* "ps dedicated 1", "rhd radix 16" */
 void predict_way_words(const struct predict_way *way, char *text, size_t size);
 
 /*

@@ -91,6 +91,14 @@ static bool is_disturbed(const struct predict_row *row)
     return strcmp(row->transport, "none") != 0 && predict_row_state(row) == STATE_DISTURBED;
 }
 
+/* Half of the round trip, where schedules depend on it. Nearer hosts only have the fitted latency.
+ */
+static double distance_of(const struct predict_row *row)
+{
+    double round_trip_s = row->round_trip_us * 1e-6;
+    return round_trip_s < COMM_DISTANT_S ? 0 : round_trip_s / 2;
+}
+
 bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_shape *shape,
                       const char **why)
 {
@@ -135,7 +143,10 @@ bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_
         .radix = row->radix,
         .one_machine = predict_one_machine(row->network),
         .rest_s = row->rest_s,
+        .distance_s = distance_of(row),
     };
+    if (row->nominal_bytes_per_s > 0)
+        shape->link_s_per_byte = 1 / row->nominal_bytes_per_s;
     int world = row->workers;
     if (backend->uses_servers && placement != PLACEMENT_COLOCATED)
         world += row->servers;
@@ -202,6 +213,7 @@ static enum status add_model(struct predict_models *models, struct predict_row *
     models->models = more;
     struct predict_model *model = &more[models->count];
     *model = (struct predict_model){.nominal_bytes_per_s = row->nominal_bytes_per_s,
+                                    .distance_s = distance_of(row),
                                     .one_machine = predict_one_machine(row->network)};
     snprintf(model->network, sizeof model->network, "%s", row->network);
     transport_of(row, model->transport);
@@ -413,6 +425,7 @@ static cJSON *model_json(const struct predict_model *model)
     cJSON_AddStringToObject(object, "network", model->network);
     cJSON_AddStringToObject(object, "transport", model->transport);
     cJSON_AddNumberToObject(object, "nominal_link_bytes_per_s", model->nominal_bytes_per_s);
+    cJSON_AddNumberToObject(object, "distance_s", model->distance_s);
     write_range(object, "workers", model->workers);
     write_range(object, "servers", model->servers);
     write_range(object, "bytes", model->bytes);
@@ -524,7 +537,7 @@ static bool read_model(const cJSON *object, struct predict_model *model)
     const cJSON *network = cJSON_GetObjectItemCaseSensitive(object, "network");
     const cJSON *transport = cJSON_GetObjectItemCaseSensitive(object, "transport");
     double fitted = member(object, "rows_fitted");
-    double held_out = member(object, "rows_held_out");
+    double held_out = member(object, "rows_held_out"), distance_s = member(object, "distance_s");
     if (!cJSON_IsString(network) || !cJSON_IsString(transport) || !(fitted < 1e9) ||
         !(held_out < 1e9) || strlen(network->valuestring) >= sizeof model->network ||
         strlen(transport->valuestring) >= sizeof model->transport)
@@ -532,6 +545,7 @@ static bool read_model(const cJSON *object, struct predict_model *model)
     snprintf(model->network, sizeof model->network, "%s", network->valuestring);
     snprintf(model->transport, sizeof model->transport, "%s", transport->valuestring);
     model->nominal_bytes_per_s = member(object, "nominal_link_bytes_per_s");
+    model->distance_s = isnan(distance_s) ? 0 : distance_s; /* files of earlier versions lack it */
     model->one_machine = predict_one_machine(model->network);
     model->fitted = (size_t)fitted;
     model->held_out = (size_t)held_out;

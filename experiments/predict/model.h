@@ -106,8 +106,8 @@ struct predict_model {
     bool one_machine;
     struct predict_range workers, servers, bytes;
     size_t fitted, held_out;
-    bool pooled;            /* fitted with help from the network's other transports */
-    double added_latency_s; /* of a described cluster; 0: as in the fitted network */
+    bool pooled;       /* fitted with help from the network's other transports */
+    double distance_s; /* one way, not in the constants: terms.h */
     struct predict_fit fit;
 };
 

@@ -163,6 +163,7 @@ static const struct row_column {
     {"skew_ms", NUMBER, AT(skew_ms), .differs = true},
     {"series_iters", NUMBER, AT(series_iters), .differs = true},
     {"nominal_link_bytes_per_s", NUMBER, AT(nominal_bytes_per_s)},
+    {"link_rtt_us", NUMBER, AT(round_trip_us), .differs = true},
     {"cpu_busy", NUMBER, AT(cpu_busy), .differs = true},
     {"cpu_other", NUMBER, AT(cpu_other), .differs = true},
 };

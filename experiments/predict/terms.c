@@ -47,12 +47,12 @@ static double rate_of(const struct predict_shape *shape)
     return one_host ? (double)INFINITY : shape->nominal_bytes_per_s;
 }
 
-/* The cost of the added latency at the shape's constants. */
+/* The cost of the distance at the shape's constants. */
 static double distance_of(const struct predict_shape *shape, const struct cost_shape *cost)
 {
     double bytes_per_s = shape->link_s_per_byte > 0 ? 1 / shape->link_s_per_byte : (double)INFINITY;
     struct cost_link near = {.latency_s = shape->latency_s, .bytes_per_s = bytes_per_s}, far = near;
-    far.latency_s += shape->added_latency_s;
+    far.latency_s += shape->distance_s;
     return cost_time_s(shape->backend->cost, cost, &far) -
            cost_time_s(shape->backend->cost, cost, &near);
 }
@@ -71,7 +71,7 @@ bool predict_terms_of(const struct predict_shape *shape, struct predict_terms *t
                                          .compress = shape->compress,
                                          .radix = shape->radix,
                                          .link_bytes_per_s = rate_of(shape),
-                                         .round_trip_s = 2 * shape->added_latency_s};
+                                         .round_trip_s = 2 * shape->distance_s};
     struct cost_shape cost =
         cost_shape_of(formula, &shape->topology, shape->hosts, shape->count, &options);
     struct cost_messages messages = {0};
@@ -178,5 +178,6 @@ struct predict_terms predict_linear_at(const struct predict_terms *terms,
     }
     for (int t = 0; t < PREDICT_TERMS; t++)
         of[t] *= t < TERM_PROCESSORS ? weights.network : weights.processors;
+    linear.distance_s *= weights.network;
     return linear;
 }

@@ -26,8 +26,8 @@
  * The multipliers of latency, link and reduce come from the backend's own formula
  * (common/comm/cost.h), which is linear in a, 1/B and g. Each multiplier is the formula with that
  * constant at 1 and the others at 0.
- * Distance that is added to the fitted network is not linear: the formula with it, less the formula
- * without it.
+ * Distance is no constant, because its round trip is measured, and not linear. It adds the formula
+ * with it, less the formula without it.
  * The fill bytes of a server are those that arrive before it answers, plus those that leave after
  * all have arrived: 1/K of its bytes (ps/ps.h).
  */
@@ -58,7 +58,7 @@ struct predict_terms {
     /* Only for the multipliers of a shape: */
     double rest_s;     /* idle time of the links before the operation; 0: long enough, or unknown */
     double fill_bytes; /* bytes of the fill phase on the busiest link */
-    double distance_s; /* what added latency costs; a part of the latency's seconds */
+    double distance_s; /* what the distance costs; a part of the latency's seconds */
 };
 
 /* The shape of an all-reduce, as bench.csv and the command line describe it. */
@@ -72,9 +72,9 @@ struct predict_shape {
     int radix;        /* of rhd; 0: 2 */
     bool one_machine; /* all processes share one machine's cores: virtual cluster, loopback */
     double rest_s;    /* idle time of the links before it; 0: long enough, or unknown */
-    /* A distance that the constants do not contain, and the constants: distance does not add to
-     * them, because a chunk that is long enough hides it. 0: none. */
-    double added_latency_s, latency_s, link_s_per_byte;
+    /* A distance that the constants do not contain, one way, and the constants: distance does not
+     * add to them, because a chunk that is long enough hides it. 0: none. */
+    double distance_s, latency_s, link_s_per_byte;
 };
 
 /* Computes the multipliers. Returns false if the backend has no formula for the shape. */
@@ -109,8 +109,8 @@ struct predict_weights {
 struct predict_weights predict_weights_of(struct predict_parts parts);
 
 /*
- * The multipliers, linearised at some constants: their sum with these constants is about
- * predict_parts_of().together. If a burst covers all of its part of the link's time,
+ * The multipliers, linearised at some constants: their sum with these constants, and distance_s, is
+ * about predict_parts_of().together. If a burst covers all of its part of the link's time,
  * both drop out. If the burst is limited by the idle time of the links, its multiplier is scaled by
  * idle time / burst. The fill phase then drops out, because the links are idle during it.
  */

@@ -233,6 +233,7 @@ static enum status buckets_step(const struct predict_fit *fit, const struct pred
     for (size_t b = 0; b < count; b++) {
         travels[b] = travel_of(fit, &terms[b]);
         all.fill_bytes += terms[b].fill_bytes;
+        all.distance_s += terms[b].distance_s;
         for (int t = 0; t < PREDICT_TERMS; t++)
             all.of[t] += terms[b].of[t];
     }

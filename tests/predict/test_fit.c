@@ -45,18 +45,39 @@ static struct predict_score score_of(const struct predict_models *models,
 
 /* -------- the fit ----------------------------------------------------------------------------- */
 
-Test(fit, gives_constants_back)
+static void expect_constants(struct sweep *sweep, double distance_s)
 {
-    struct sweep sweep;
     struct predict_models models;
-    make_sweep(&sweep, 0, 1);
-    cr_assert(predict_models_fit(&models, &sweep.rows, "none", 1) == STATUS_OK);
+    cr_assert(predict_models_fit(&models, &sweep->rows, "none", 1) == STATUS_OK);
     cr_assert(models.count == 1);
+    cr_expect_float_eq(models.models[0].distance_s, distance_s, 1e-9);
     for (int t = 0; t < PREDICT_TERMS; t++)
         cr_expect_float_eq(models.models[0].fit.constants.of[t] / truth.of[t], 1, 1e-3, "%s: %g",
                            predict_term_names[t], models.models[0].fit.constants.of[t]);
     predict_models_free(&models);
-    predict_rows_free(&sweep.rows);
+    predict_rows_free(&sweep->rows);
+}
+
+Test(fit, gives_constants_back)
+{
+    struct sweep sweep;
+    make_sweep(&sweep, 0, 1);
+    expect_constants(&sweep, 0);
+}
+
+/* A measured round trip is no constant: the times contain what it costs each way. */
+Test(fit, gives_constants_back_at_a_distance)
+{
+    struct sweep sweep;
+    make_sweep(&sweep, 0, 1);
+    for (size_t i = 0; i < sweep.rows.count; i++) {
+        struct predict_row *row = &sweep.rows.rows[i];
+        double near_s = row->median_s;
+        row->round_trip_us = 20e3;
+        row->median_s = parts_of(row).together;
+        cr_assert(row->median_s > near_s);
+    }
+    expect_constants(&sweep, 0.01);
 }
 
 /* In rows that links limited, times hardly depend on the work of the cores. The busy time of the
