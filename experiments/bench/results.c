@@ -291,6 +291,8 @@ static void name_row(const struct result_row *row, struct point *point)
                           row->algorithm);
     const char *other = row->part == PART_GPU ? gpu_name(row) : NULL;
     line_add(&line, "%s", other ? other : name);
+    if (row->radix > 2)
+        line_add(&line, " radix %g", row->radix);
     if (row->part != PART_SLOTS && (row->part != PART_PUBLISHED || !shares_hosts(row)))
         return;
     line_add(&line, ", %d on %d hosts", row->workers, row->hosts);
@@ -334,8 +336,6 @@ static void name_variant(const struct results *results, const struct result_row 
         line_add(&line, "over %s", row->transport);
     if (*row->compress && strcmp(row->compress, "none") != 0)
         line_add(&line, "%s%s", line.used > 0 ? ", " : "", row->compress);
-    if (row->radix > 2)
-        line_add(&line, "%sradix %g", line.used > 0 ? ", " : "", row->radix);
     if (line.used > 0 && row->part == PART_PLAIN)
         point->part = PART_VARIANT;
 }

@@ -3,10 +3,10 @@
  * name of its configuration. Rows of equal configuration are its starts. All rows share one rate of
  * the links. If links differ, only rows with the same number of machines do.
  *
- * A configuration is "ring", "rhd", "tree", "mpi ALGORITHM", or one with K servers: "ps dedicated
- * K", "ps colocated K" or "ps switch K". "ps mixed K" has a server in each worker and K spare ones.
- * A backend's own transport is the one in its first row. A row over another one, or with
- * compression, is a variant.
+ * A configuration is "ring", "rhd", "rhd radix R", "tree", "mpi ALGORITHM", or one with K servers:
+ * "ps dedicated K", "ps colocated K" or "ps switch K". "ps mixed K" has a server in each worker and
+ * K spare ones. A backend's own transport is the one in its first row. A row over another one, or
+ * with compression, is a variant.
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_RESULTS_H
 #define PSRING_EXPERIMENTS_BENCH_RESULTS_H

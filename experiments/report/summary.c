@@ -367,6 +367,74 @@ static void print_sizes(const struct results *results, int *section, FILE *out)
     }
 }
 
+/* -------- winners ----------------------------------------------------------------------------- */
+
+/* A way within this share of the fastest is as good. */
+static const double as_good = 0.03;
+
+/* The ways of one number of workers and one size that were measured and have a theory. */
+struct cell {
+    const struct point *fastest, *named; /* named: the fastest by theory */
+    size_t ways;
+};
+
+static struct cell cell_of(const struct results *results, int workers, uint64_t bytes)
+{
+    struct cell cell = {0};
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        if (point->part != PART_PLAIN || point->workers != workers || point->bytes != bytes ||
+            !judge_has_time(point->time.state) || !(point->theory_us > 0))
+            continue;
+        if (!cell.fastest || point->time.median_us < cell.fastest->time.median_us)
+            cell.fastest = point;
+        if (!cell.named || point->theory_us < cell.named->theory_us)
+            cell.named = point;
+        cell.ways++;
+    }
+    return cell;
+}
+
+static double lost(const struct cell *cell)
+{
+    return cell->named->time.median_us / cell->fastest->time.median_us - 1;
+}
+
+/* Prints the fastest way by size and workers, and how often theory names it. */
+static void print_winners(const struct results *results, int *section, FILE *out)
+{
+    size_t count = 0, good = 0;
+    double worst = 0;
+    if (isnan(results->link_least)) /* without links there is no theory */
+        return;
+    for (size_t s = 0; s < results->size_count; s++) {
+        bool begun = false;
+        for (size_t w = 0; w < results->worker_count; w++) {
+            const struct cell cell = cell_of(results, results->workers[w], results->sizes[s]);
+            if (cell.ways < 2)
+                continue;
+            if (count++ == 0)
+                summary_heading(section, out, "The fastest way, by message and workers W");
+            if (!begun)
+                fprintf(out, "  %8s", text_size((double)results->sizes[s]).text);
+            begun = true;
+            fprintf(out, "   W=%d: %s", results->workers[w], cell.fastest->who);
+            good += lost(&cell) <= as_good;
+            worst = fmax(worst, lost(&cell));
+            if (lost(&cell) > as_good)
+                fprintf(out, " (theory: %s, %.0f%% slower)", cell.named->who, 100 * lost(&cell));
+        }
+        if (begun)
+            fprintf(out, "\n");
+    }
+    if (count > 0)
+        fprintf(out,
+                "\n  Of the ways measured. Theory names the fastest, or one at most %.0f%% slower, "
+                "in %zu of %zu cells; in the worst\n  cell its choice is %.0f%% slower. Theory "
+                "leaves out the processors.\n",
+                100 * as_good, good, count, 100 * worst);
+}
+
 /* -------- training ---------------------------------------------------------------------------- */
 
 static const struct training *paced(const struct run *run, const char *who, int workers)
@@ -502,8 +570,10 @@ void summary_print_tables(const struct run *run, FILE *out)
             print_all(results, &section, out);
         }
         print_bytes(results, &section, out);
-        if (times)
+        if (times) {
             print_sizes(results, &section, out);
+            print_winners(results, &section, out);
+        }
     }
     if (times) {
         if (results->worker_count > 0)
