@@ -104,6 +104,8 @@ static void predict_row_words(const struct predict_row *row, char *text, size_t 
     snprintf(text, size, "%s%s%s", row->backend, *row->algorithm ? "-" : "", row->algorithm);
     if (servers)
         snprintf(text, size, "%s %s %d", row->backend, row->placement, row->servers);
+    if (row->radix > 2)
+        snprintf(text + strlen(text), size - strlen(text), " radix %d", row->radix);
     if (*row->compress && strcmp(row->compress, "none") != 0)
         snprintf(text + strlen(text), size - strlen(text), " %s", row->compress);
 }
@@ -339,11 +341,17 @@ static bool same_but_machines(const struct predict_row *a, const struct predict_
            strcmp(a->network, b->network) == 0 && strcmp(a->compress, b->compress) == 0;
 }
 
+/* 0: 2, which earlier versions did not write. */
+static int larger_radix(const struct predict_row *row)
+{
+    return row->radix > 2 ? row->radix : 0;
+}
+
 static bool same_way(const struct predict_row *a, const struct predict_row *b)
 {
     return a->servers == b->servers && strcmp(a->backend, b->backend) == 0 &&
            strcmp(a->transport, b->transport) == 0 && strcmp(a->placement, b->placement) == 0 &&
-           strcmp(a->device, b->device) == 0;
+           strcmp(a->device, b->device) == 0 && larger_radix(a) == larger_radix(b);
 }
 
 static void add_candidate(struct candidates *candidates, const struct predict_models *models,

@@ -414,10 +414,11 @@ Test(fit, regret_is_of_what_there_are_machines_for)
         case_row("ring", "none", 0, 2, 1),         case_row("rhd", "none", 0, 1.5, 1.32),
         case_row("ring", "none", 0, 2, 1.21),      case_row("mpi", "none", 0, 0.1, 0.2),
         case_row("ps", "dedicated", 2, 0.5, 0.75), case_row("ps", "colocated", 2, 3, 2),
-        case_row("ps", "switch", 1, 0.4, 0.5)};
+        case_row("ps", "switch", 1, 0.4, 0.5),     case_row("rhd", "none", 0, 2.5, 5)};
     struct predict_rows rows = {.rows = list, .count = sizeof list / sizeof *list};
     struct predict_regret regret;
     list[4].use = PREDICT_NOT_USED;
+    list[7].radix = 4; /* another way than rhd of radix 2 */
     cr_assert(predict_regret_of(&regret, &models, &rows, PREDICT_HOLD_OUT, NULL, NULL) ==
               STATUS_OK);
     cr_expect(regret.cases == 2 && regret.fastest == 1 && regret.near == 1 && regret.far == 1);
