@@ -84,6 +84,11 @@ named()
     averages --backend ring | grep -x "vcluster:$1"
 }
 expect "rows name the latency" named 200mbit+10ms
+starts_slowly_after_idle() # 0|1
+{
+    [[ $(ip netns exec psring-$cluster-2 cat /proc/sys/net/ipv4/tcp_slow_start_after_idle) == "$1" ]]
+}
+expect "distant hosts keep TCP's window" starts_slowly_after_idle 0
 # The ring of four sends six chunks of 16 KB, one after the other: 655 us each on its cable, and 5 ms on its way.
 no_burst_passes_at_once()
 {
@@ -160,6 +165,7 @@ expect "the process ends without a latency" is_over_process "$last"
 expect "no tap is left" test "$(links)" = 0
 expect "status without a latency" "$vcluster" status --name $cluster
 expect "the network without a latency" named 200mbit
+expect "near hosts have TCP's default" starts_slowly_after_idle 1
 expect "up adds the latency again" up --latency 1
 last=$(process)
 expect "down" "$vcluster" down --name $cluster
