@@ -34,6 +34,20 @@ static struct cost_traffic ps_traffic(const struct cost_shape *shape, int node)
     return (struct cost_traffic){bytes, bytes};
 }
 
+static void ps_flows(const struct cost_shape *shape, cost_flow *flow, void *context)
+{
+    int workers = shape->topology.workers;
+    for (int server = 0; server < shape->topology.servers; server++) {
+        uint64_t bytes = shard_bytes(shape, server);
+        for (int worker = 0; worker < workers; worker++) {
+            if (worker == worker_beside(&shape->topology, server))
+                continue;
+            flow(context, worker, workers + server, bytes);
+            flow(context, workers + server, worker, bytes);
+        }
+    }
+}
+
 /* -------- time -------------------------------------------------------------------------------- */
 
 /* Load of the busiest host's link, in units of M: p and q of the header. Shares are real numbers,
@@ -167,6 +181,7 @@ static struct cost_messages ps_messages(const struct topology *topology, size_t 
 
 const struct cost_formula ps_cost = {
     .traffic = ps_traffic,
+    .flows = ps_flows,
     .time_s = ps_time_s,
     .pipeline = ps_pipeline,
     .window = ps_window,

@@ -55,6 +55,13 @@ static struct cost_traffic ring_traffic(const struct cost_shape *shape, int rank
                                  scatter.received_bytes + gather.received_bytes};
 }
 
+static void ring_flows(const struct cost_shape *shape, cost_flow *flow, void *context)
+{
+    int workers = shape->topology.workers;
+    for (int rank = 0; workers > 1 && rank < workers; rank++)
+        flow(context, rank, (rank + 1) % workers, ring_traffic(shape, rank).sent_bytes);
+}
+
 /* With pair.c the pieces are those of the vector, which travels in two steps. */
 double ring_cost_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
@@ -63,22 +70,6 @@ double ring_cost_time_s(const struct cost_shape *shape, const struct cost_link *
     return cost_pipelined_time_s(steps, steps / workers * bytes / link->bytes_per_s,
                                  fmax(pieces, 1), link->latency_s) +
            (workers - 1) / workers * bytes * link->reduce_s_per_byte;
-}
-
-/* Ranks of one host share its link. Returns the largest number of ranks of one host that send to
- * another host. If all ranks are on one host there is no such link; each rank then counts as having
- * one. */
-static int ranks_a_link(const struct cost_shape *shape)
-{
-    int workers = shape->topology.workers, most = 1;
-    for (int first = 0; shape->hosts && first < workers; first++) {
-        int sharing = 0;
-        for (int worker = 0; worker < workers; worker++)
-            sharing += cost_same_host(shape, first, worker) &&
-                       !cost_same_host(shape, worker, (worker + 1) % workers);
-        most = sharing > most ? sharing : most;
-    }
-    return most;
 }
 
 static struct schedule ring_schedule(const struct topology *topology, size_t count,
@@ -112,7 +103,9 @@ static struct cost_messages ring_messages(const struct topology *topology, size_
 static double ring_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
     struct cost_link share = *link;
-    share.bytes_per_s /= ranks_a_link(shape);
+    double workers = shape->topology.workers;
+    if (shape->hosts && workers > 1) /* ranks of one host share its link */
+        share.bytes_per_s /= cost_host_load(&ring_cost, shape) / (2 * (workers - 1) / workers);
     double bytes = (double)cost_bytes(shape, shape->count);
     bool whole = shape->topology.workers == 2 && shape->pipeline <= PAIR_WHOLE &&
                  shape->element_bytes == sizeof(float);
@@ -123,6 +116,7 @@ static double ring_time_s(const struct cost_shape *shape, const struct cost_link
 
 const struct cost_formula ring_cost = {
     .traffic = ring_traffic,
+    .flows = ring_flows,
     .time_s = ring_time_s,
     .pipeline = ring_pipeline,
     .messages = ring_messages,
@@ -158,10 +152,10 @@ const struct cost_formula ring_cost = {
 /* Bytes of chunks first .. first+size-1. */
 static uint64_t chunks_bytes(const struct cost_shape *shape, int first, int size)
 {
-    uint64_t bytes = 0;
-    for (int i = first; i < first + size; i++)
-        bytes += cost_part_bytes(shape, shape->topology.workers, i);
-    return bytes;
+    size_t workers = (size_t)shape->topology.workers;
+    struct chunk head = chunk_of(shape->count, workers, (size_t)first);
+    struct chunk tail = chunk_of(shape->count, workers, (size_t)(first + size - 1));
+    return cost_bytes(shape, tail.offset + tail.count - head.offset);
 }
 
 /*
@@ -213,46 +207,35 @@ static struct cost_traffic halving_traffic(const struct cost_shape *shape, int r
     return (struct cost_traffic){bytes, bytes};
 }
 
-/* Number of partners on other hosts in a step. A rank has one in every other part, `stride` from
- * one part to the next. */
-static int partners_apart(const struct cost_shape *shape, int rank, int stride, int parts)
+/* While halving, a rank sends each partner the chunks of the partner's new group; while doubling,
+ * those of its own. */
+static void halving_flows_of(const struct cost_shape *shape, int rank, cost_flow *flow,
+                             void *context)
 {
-    int part = rank / stride % parts, apart = 0;
-    for (int other = 0; other < parts; other++)
-        apart += !cost_same_host(shape, rank, rank + (other - part) * stride);
-    return apart;
-}
-
-/* Bytes that a rank sends to other hosts, halving and doubling together, in units of M. */
-static double share_apart(const struct cost_shape *shape, int rank)
-{
-    double share = 0;
-    int workers = shape->topology.workers;
+    int workers = shape->topology.workers, first = 0;
     for (int size = workers; size > 1;) {
         int parts = halving_parts(size, shape->radix), stride = workers / size;
-        share += 2.0 * partners_apart(shape, rank, stride, parts) * (size / parts) / workers;
+        int part = rank / stride % parts;
         size /= parts;
+        uint64_t own = chunks_bytes(shape, first + part * size, size);
+        for (int other = 0; other < parts; other++) {
+            if (other != part)
+                flow(context, rank, rank + (other - part) * stride,
+                     own + chunks_bytes(shape, first + other * size, size));
+        }
+        first += part * size;
     }
-    return share;
 }
 
-/* Bytes that the busiest host's link carries each way, in units of M. `apart` is what one rank
- * sends to other hosts. If each worker has its own link, the first `ranks` of them include the
- * busiest. */
-static double busiest_link(const struct cost_shape *shape,
-                           double (*apart)(const struct cost_shape *shape, int rank), int ranks)
+static void halving_flows(const struct cost_shape *shape, cost_flow *flow, void *context)
 {
-    struct cost_shape links = cost_with_links(shape);
-    double most = 0;
-    for (int rank = 0; !links.hosts && rank < ranks; rank++)
-        most = fmax(most, apart(&links, rank));
-    for (int first = 0; links.hosts && first < shape->topology.workers; first++) {
-        double share = 0;
-        for (int rank = 0; rank < shape->topology.workers; rank++)
-            share += cost_same_host(&links, first, rank) ? apart(&links, rank) : 0;
-        most = fmax(most, share);
+    int workers = shape->topology.workers;
+    for (int rank = 0; rank < workers; rank++) {
+        for (int apart = 1; is_whole(shape) && apart < workers; apart *= 2)
+            flow(context, rank, rank ^ apart, cost_bytes(shape, shape->count));
+        if (!is_whole(shape))
+            halving_flows_of(shape, rank, flow, context);
     }
-    return most;
 }
 
 /* Every step moves and adds the whole vector. */
@@ -284,7 +267,8 @@ static double halving_time_s(const struct cost_shape *shape, const struct cost_l
     if (is_whole(shape))
         return doubling_time_s(shape, link);
     double workers = shape->topology.workers, bytes = (double)cost_bytes(shape, shape->count);
-    double link_s = busiest_link(shape, share_apart, 1) * bytes / link->bytes_per_s;
+    double load = shape->hosts ? cost_host_load(&halving_cost, shape) : 2 * (workers - 1) / workers;
+    double link_s = load * bytes / link->bytes_per_s;
     return workers == 1 ? 0
                         : link_s + halving_waits_s(shape, link_s, link->latency_s) +
                               (workers - 1) / workers * bytes * link->reduce_s_per_byte;
@@ -312,6 +296,7 @@ static struct cost_messages halving_messages(const struct topology *topology, si
 
 const struct cost_formula halving_cost = {
     .traffic = halving_traffic,
+    .flows = halving_flows,
     .time_s = halving_time_s,
     .pipeline = halving_pipeline,
     .messages = halving_messages,
@@ -354,17 +339,18 @@ static struct cost_traffic tree_traffic(const struct cost_shape *shape, int rank
     return (struct cost_traffic){bytes, bytes};
 }
 
-/* Bytes that a rank sends to other hosts, in units of M. */
-static double tree_share_apart(const struct cost_shape *shape, int rank)
+static void tree_flows(const struct cost_shape *shape, cost_flow *flow, void *context)
 {
-    int apart = 0;
     for (int tree = 0; tree < TREES; tree++) {
-        struct tree_place place = tree_place_of(shape->topology.workers, tree, rank);
-        apart += place.parent >= 0 && !cost_same_host(shape, rank, place.parent);
-        for (int c = 0; c < place.child_count; c++)
-            apart += !cost_same_host(shape, rank, place.children[c]);
+        uint64_t half = cost_part_bytes(shape, TREES, tree);
+        for (int rank = 0; rank < shape->topology.workers; rank++) {
+            int parent = tree_place_of(shape->topology.workers, tree, rank).parent;
+            if (parent >= 0) {
+                flow(context, rank, parent, half);
+                flow(context, parent, rank, half);
+            }
+        }
     }
-    return (double)apart / TREES;
 }
 
 /* Bytes that the busiest rank adds, in units of M. */
@@ -399,7 +385,7 @@ static double tree_time_s(const struct cost_shape *shape, const struct cost_link
 {
     int workers = shape->topology.workers, steps = 2 * tree_height(workers);
     double bytes = (double)cost_bytes(shape, shape->count), pieces = (double)shape->pipeline;
-    double link_s = busiest_link(shape, tree_share_apart, workers) * bytes / link->bytes_per_s;
+    double link_s = cost_host_load(&tree_cost, shape) * bytes / link->bytes_per_s;
     bool is_full = (workers & (workers + 1)) == 0;
     double first_s = (steps - !is_full) * bytes / link->bytes_per_s, stall_s = 0;
     if (workers == 1)
@@ -436,6 +422,7 @@ static struct cost_messages tree_messages(const struct topology *topology, size_
 
 const struct cost_formula tree_cost = {
     .traffic = tree_traffic,
+    .flows = tree_flows,
     .time_s = tree_time_s,
     .pipeline = tree_pipeline,
     .window = tree_window,
@@ -494,6 +481,18 @@ static struct cost_traffic hierarchical_traffic(const struct cost_shape *shape, 
     return traffic;
 }
 
+/* To the worker with the same local number on the next host. */
+static void hierarchical_flows(const struct cost_shape *shape, cost_flow *flow, void *context)
+{
+    int workers = shape->topology.workers, locals = locals_of(shape);
+    for (int worker = 0; locals > 0 && locals < workers && worker < workers; worker++) {
+        int local = hosts_locals(shape->hosts, worker, worker), next = (worker + 1) % workers;
+        while (hosts_locals(shape->hosts, next, next) != local)
+            next = (next + 1) % workers;
+        flow(context, worker, next, hierarchical_traffic(shape, worker).sent_bytes);
+    }
+}
+
 static double hierarchical_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
     int locals = locals_of(shape);
@@ -515,6 +514,7 @@ static double hierarchical_time_s(const struct cost_shape *shape, const struct c
 
 /* With one worker a host it is the ring, with the ring's pipeline and messages. */
 const struct cost_formula hierarchical_cost = {.traffic = hierarchical_traffic,
+                                               .flows = hierarchical_flows,
                                                .time_s = hierarchical_time_s,
                                                .pipeline = ring_pipeline,
                                                .messages = ring_messages};

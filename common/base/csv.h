@@ -58,7 +58,7 @@ struct field {
     double real;
 };
 
-enum { FIELDS_MAX = 64 };
+enum { FIELDS_MAX = 96 };
 
 struct fields {
     struct field list[FIELDS_MAX];

@@ -96,6 +96,8 @@ static void subtract(struct transport_counters *counters, const struct transport
     counters->received_messages -= before->received_messages;
     counters->sent_header_bytes -= before->sent_header_bytes;
     counters->received_header_bytes -= before->received_header_bytes;
+    counters->uplink_sent_bytes -= before->uplink_sent_bytes;
+    counters->uplink_received_bytes -= before->uplink_received_bytes;
 }
 
 void comm_counters(const struct comm *comm, struct comm_counters *counters)

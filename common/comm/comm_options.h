@@ -140,6 +140,11 @@ struct comm_options {
     /* The longest round trip between hosts. comm_open takes the world's (world.h). Below
      * COMM_DISTANT_S nothing depends on it. */
     double round_trip_s;
+    /* Each rack_ranks neighbouring ranks reach the others over the uplink of their rack; 0: no
+     * racks. The links of a rack's hosts together are `oversubscribed` times as fast as it.
+     * Counters and formulas depend on it, and no schedule. */
+    int rack_ranks;
+    double oversubscribed;
     /* libpsring: the program continues after an error (transport.h). Elements may have any type. */
     bool embedded;
     /* (hierarchical) Groups for its plans, opened for vectors as long as theirs; one plan at a time

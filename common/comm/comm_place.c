@@ -51,6 +51,7 @@ static enum status connect_all(struct comm_place *place)
         .timeout_ms = options->timeout_ms,
         .embedded = options->embedded,
         .stall_warning_ms = options->stall_warning_ms,
+        .rack_ranks = options->rack_ranks,
     };
     return transport_open(place->endpoints, place->world, &transport);
 }

@@ -1,6 +1,7 @@
 #include "common/comm/cost.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "common/base/status.h"
 #include "common/base/util.h"
@@ -18,7 +19,9 @@ struct cost_shape cost_shape_of(const struct cost_formula *formula, const struct
                                    formula->window ? formula->window(topology, count, options) : 0,
                                .hosts = hosts,
                                .order = options->reduce_order,
-                               .radix = options->radix};
+                               .radix = options->radix,
+                               .rack_ranks = options->rack_ranks,
+                               .oversubscribed = options->oversubscribed};
 }
 
 /* -------- hosts ------------------------------------------------------------------------------- */
@@ -124,6 +127,97 @@ struct cost_traffic cost_rank_traffic(const struct cost_formula *formula,
     return most;
 }
 
+/* -------- racks ------------------------------------------------------------------------------- */
+
+enum { ENDS_MOST = 1024 };
+
+/* What passes the ends of links: the uplinks of racks, or the links of hosts. */
+struct ends {
+    const struct cost_shape *shape;
+    int (*end_of)(const struct cost_shape *shape, int node); /* -1: the node is at no such end */
+    int first, count; /* ends first .. first+ENDS_MOST-1 count; `count` is that of all ends */
+    struct cost_traffic traffic[ENDS_MOST];
+};
+
+static int rack_of(const struct cost_shape *shape, int node)
+{
+    return topology_rack(&shape->topology, shape->rack_ranks, node);
+}
+
+static int host_of(const struct cost_shape *shape, int node)
+{
+    int rank = topology_rank(&shape->topology, node);
+    if (shape->topology.placement == PLACEMENT_SWITCH && node >= shape->topology.workers)
+        return -1;
+    return shape->hosts ? shape->hosts[rank] : rank;
+}
+
+static void pass_ends(void *context, int from, int to, uint64_t bytes)
+{
+    struct ends *ends = context;
+    int out = ends->end_of(ends->shape, from), in = ends->end_of(ends->shape, to);
+    if (out == in)
+        return;
+    ends->count = out >= ends->count ? out + 1 : ends->count;
+    ends->count = in >= ends->count ? in + 1 : ends->count;
+    if (out >= ends->first && out < ends->first + ENDS_MOST)
+        ends->traffic[out - ends->first].sent_bytes += bytes;
+    if (in >= ends->first && in < ends->first + ENDS_MOST)
+        ends->traffic[in - ends->first].received_bytes += bytes;
+}
+
+/* The bytes of one operation per shape at the busiest end, in its busier direction. */
+static uint64_t busiest_end(const struct cost_formula *formula, const struct cost_shape *shapes,
+                            size_t shape_count,
+                            int (*end_of)(const struct cost_shape *shape, int node))
+{
+    struct cost_traffic most = {0};
+    for (struct ends ends = {.end_of = end_of}; ends.first == 0 || ends.first < ends.count;
+         ends.first += ENDS_MOST) {
+        memset(ends.traffic, 0, sizeof ends.traffic);
+        for (size_t s = 0; s < shape_count; s++) {
+            ends.shape = &shapes[s];
+            formula->flows(&shapes[s], pass_ends, &ends);
+        }
+        for (int end = 0; end < ENDS_MOST; end++)
+            cost_keep_most(&most, ends.traffic[end]);
+    }
+    return most.sent_bytes > most.received_bytes ? most.sent_bytes : most.received_bytes;
+}
+
+uint64_t cost_uplink_bytes(const struct cost_formula *formula, const struct cost_shape *shapes,
+                           size_t shape_count)
+{
+    bool racks = shapes[0].rack_ranks > 0 && formula->flows;
+    return racks ? busiest_end(formula, shapes, shape_count, rack_of) : 0;
+}
+
+double cost_host_load(const struct cost_formula *formula, const struct cost_shape *shape)
+{
+    struct cost_shape even = cost_with_links(shape);
+    even.count = 2 * (size_t)shape->topology.workers; /* trees cut a message into two halves */
+    even.element_bytes = 1;
+    even.pipeline = 2; /* not a short one */
+    return (double)busiest_end(formula, &even, 1, host_of) / (double)even.count;
+}
+
+/* How much longer the busiest uplink needs than the busiest host's link; 1 if it needs less. */
+static double uplink_delay(const struct cost_formula *formula, const struct cost_shape *shape)
+{
+    int hosts = 0;
+    double uplink_bytes = (double)cost_uplink_bytes(formula, shape, 1);
+    if (uplink_bytes == 0)
+        return 1;
+    for (int rank = 0; rank < shape->rack_ranks && rank < shape->topology.workers; rank++) {
+        int first = 0;
+        while (!cost_same_host(shape, first, rank))
+            first++;
+        hosts += first == rank;
+    }
+    double host_bytes = (double)busiest_end(formula, shape, 1, host_of);
+    return fmax(uplink_bytes * shape->oversubscribed / (hosts * host_bytes), 1);
+}
+
 uint64_t cost_bytes(const struct cost_shape *shape, size_t count)
 {
     CHECK(shape->element_bytes > 0);
@@ -141,8 +235,11 @@ uint64_t cost_part_bytes(const struct cost_shape *shape, int parts, int index)
 double cost_time_s(const struct cost_formula *formula, const struct cost_shape *shape,
                    const struct cost_link *link)
 {
+    struct cost_link slower = *link;
     CHECK(shape->pipeline >= 1 && link->bytes_per_s > 0);
-    return formula->time_s ? formula->time_s(shape, link) : (double)NAN;
+    if (shape->rack_ranks > 0 && !isinf(link->bytes_per_s))
+        slower.bytes_per_s /= uplink_delay(formula, shape);
+    return formula->time_s ? formula->time_s(shape, &slower) : (double)NAN;
 }
 
 double cost_pipelined_time_s(double steps, double link_s, double pieces, double latency_s)

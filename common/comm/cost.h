@@ -28,6 +28,10 @@ struct cost_shape {
     const int *hosts;
     enum reduce_order order;
     int radix; /* comm_options.radix */
+    /* As in comm_options. Racks slow an operation down as much as their uplinks are busier than the
+     * busiest host's link. */
+    int rack_ranks;
+    double oversubscribed;
 };
 
 /* The full-duplex link of each host. */
@@ -47,11 +51,17 @@ struct cost_messages {
     double busiest, all;
 };
 
+/* Takes bytes that node `from` sends to node `to`. */
+typedef void cost_flow(void *context, int from, int to, uint64_t bytes);
+
 struct cost_formula {
     /* (optional) Payload of one operation at `node`, in topology's numbering. Absent: unknown,
      * because the algorithm is a library's. */
     struct cost_traffic (*traffic)(const struct cost_shape *shape, int node);
-    /* (optional) Seconds of one operation. Absent: unknown. */
+    /* (optional) The payload of one operation by sender and receiver: calls `flow` for each pair,
+     * maybe several times. Absent: no racks. */
+    void (*flows)(const struct cost_shape *shape, cost_flow *flow, void *context);
+    /* (optional) Seconds of one operation between equal links. Absent: unknown. */
     double (*time_s)(const struct cost_shape *shape, const struct cost_link *link);
     /* (optional) K of a shape with these options. Absent: 1. */
     size_t (*pipeline)(const struct topology *topology, size_t count,
@@ -91,6 +101,11 @@ struct cost_traffic cost_role_traffic(const struct cost_formula *formula,
 struct cost_traffic cost_rank_traffic(const struct cost_formula *formula,
                                       const struct cost_shape *shapes, size_t shape_count);
 
+/* The payload of one operation per element of `shapes` over the busiest uplink of a rack, in its
+ * busier direction. 0 without racks. */
+uint64_t cost_uplink_bytes(const struct cost_formula *formula, const struct cost_shape *shapes,
+                           size_t shape_count);
+
 /* Predicted seconds of one operation. NAN if the formula is unknown. */
 double cost_time_s(const struct cost_formula *formula, const struct cost_shape *shape,
                    const struct cost_link *link);
@@ -114,6 +129,10 @@ bool cost_same_host(const struct cost_shape *shape, int one, int other);
 /* The shape for times, in which hosts mean links. If all ranks are on one host, no bytes use a
  * link, and each rank counts as having one. */
 struct cost_shape cost_with_links(const struct cost_shape *shape);
+
+/* What the busiest host's link carries in its busier direction, by flows, in units of the message:
+ * of one that can be cut evenly. */
+double cost_host_load(const struct cost_formula *formula, const struct cost_shape *shape);
 
 /* Bytes on the wire of `count` of the shape's elements. */
 uint64_t cost_bytes(const struct cost_shape *shape, size_t count);

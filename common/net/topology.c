@@ -63,6 +63,12 @@ int topology_rank(const struct topology *topology, int node)
     return server < inside ? server : topology->workers + server - inside;
 }
 
+int topology_rack(const struct topology *topology, int rack_ranks, int node)
+{
+    bool in_switch = topology->placement == PLACEMENT_SWITCH && node >= topology->workers;
+    return in_switch ? -1 : topology_rank(topology, node) / rack_ranks;
+}
+
 int topology_node(const struct topology *topology, int rank, enum node_role role)
 {
     int workers = topology->workers, inside = colocated(topology);

@@ -36,6 +36,10 @@ int topology_spare(const struct topology *topology);
 /* The rank whose process hosts `node`. */
 int topology_rank(const struct topology *topology, int node);
 
+/* The rack of `node`, if each `rack_ranks` neighbouring ranks are a rack. -1: a server in the
+ * switch, which is in none. */
+int topology_rack(const struct topology *topology, int rack_ranks, int node);
+
 /* The node with that role in the process of `rank`, or -1. */
 int topology_node(const struct topology *topology, int rank, enum node_role role);
 

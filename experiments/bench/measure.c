@@ -167,11 +167,36 @@ static double other_share(const struct bench_report *all, int size, int watch, u
     return fmin(fmax(others_s / seen->loop_total_s, 0), 1);
 }
 
+int bench_rack(const struct bench_connection *connection)
+{
+    const struct topology *topology = comm_topology(connection->comm);
+    int rack_ranks = connection->options.rack_ranks, rank = connection->world->rank;
+    int node = topology_node(topology, rank, NODE_WORKER);
+    if (node < 0)
+        node = topology_node(topology, rank, NODE_SERVER);
+    return rack_ranks > 0 ? topology_rack(topology, rack_ranks, node) : 0;
+}
+
+/* The bytes of one operation over the uplinks of racks: adds up a rack, which is ranks in a row. */
+static void add_uplink(struct bench_measurement *measurement, const struct bench_report *all,
+                       int rank, uint64_t operations, struct cost_traffic *rack)
+{
+    const struct comm_counters *counters = &all[rank].counters;
+    if (rank == 0 || all[rank].rack != all[rank - 1].rack)
+        *rack = (struct cost_traffic){0};
+    rack->sent_bytes += counters->worker.uplink_sent_bytes + counters->server.uplink_sent_bytes;
+    rack->received_bytes +=
+        counters->worker.uplink_received_bytes + counters->server.uplink_received_bytes;
+    measurement->uplink_bytes = larger(measurement->uplink_bytes,
+                                       larger(rack->sent_bytes, rack->received_bytes) / operations);
+}
+
 enum status bench_report_gather(struct bench_measurement *measurement, struct world *world,
                                 int64_t warmup, const struct bench_report *mine)
 {
     enum status status;
     struct bench_report *all = NULL;
+    struct cost_traffic rack = {0};
     size_t size = (size_t)world->size;
     all = calloc(size, sizeof *all);
     measurement->ranks = calloc(size, sizeof *measurement->ranks);
@@ -193,6 +218,7 @@ enum status bench_report_gather(struct bench_measurement *measurement, struct wo
             &measurement->rank_most,
             (struct cost_traffic){traffic->worker.sent_bytes + traffic->server.sent_bytes,
                                   traffic->worker.received_bytes + traffic->server.received_bytes});
+        add_uplink(measurement, all, rank, operations, &rack);
         measurement->wrong += all[rank].wrong;
         measurement->cpu_s +=
             all[rank].cpu_s * timed_share(&all[rank], measurement->iters, operations);
@@ -503,6 +529,7 @@ static enum status run_role(struct bench_run *run, struct bench_report *report)
     report->iters = run->iters * run->series;
     report->cpu_busy = cpu_busy(run);
     report->machine = world->machine;
+    report->rack = bench_rack(run->connection);
     report->process_s = run->process_s;
     report->loop_known =
         cpu_watch_seconds(&run->loop, &report->loop_total_s, &report->loop_processes_s);

@@ -31,6 +31,7 @@ struct bench_measurement {
     struct cost_traffic worker_most;  /* maxima over the ranks, sent and received apart */
     struct cost_traffic server_most;
     struct cost_traffic rank_most; /* a rank's worker and server together */
+    uint64_t uplink_bytes;         /* of the busiest rack's uplink, in its busier direction */
     bool wire_known;               /* see wire_open */
     uint64_t wire_sent_bytes_max;  /* per operation and host: all that the kernel sent, between the
                                       first warm-up operation and the end, barriers included */
@@ -133,7 +134,11 @@ struct bench_report {
     double loop_total_s, loop_processes_s;
     int64_t loop_known;
     int64_t machine; /* see struct world */
+    int64_t rack;    /* bench_rack */
 };
+
+/* For bench_report.rack: that of this rank. */
+int bench_rack(const struct bench_connection *connection);
 
 /* Collective over the world. Combines the reports of all ranks, on every rank. Bytes are per
  * operation; STATUS_PROTOCOL if operations differ in them. `iters` of the measurement becomes the

@@ -68,7 +68,7 @@ bool bench_row_bytes_agree(const struct bench_row *row)
 {
     return !row->bytes_known ||
            (equal(row->worker, row->theory_worker) && equal(row->server, row->theory_server) &&
-            equal(row->rank, row->theory_rank));
+            equal(row->rank, row->theory_rank) && row->uplink_bytes == row->theory_uplink_bytes);
 }
 
 /* -------- the list of fields ------------------------------------------------------------------ */
@@ -151,6 +151,11 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
                   row->round_trip_s > 0 ? row->round_trip_s * 1e6 : (double)NAN);
     fields_uint(fields, "series_iters", row->series_iters);
     fields_uint_if(fields, "radix", row->radix > 0, (uint64_t)row->radix);
+    bool racks = row->rack_ranks > 0;
+    fields_uint_if(fields, "rack_ranks", racks, (uint64_t)row->rack_ranks);
+    fields_double(fields, "oversubscribed", racks ? row->oversubscribed : (double)NAN);
+    fields_uint_if(fields, "uplink_bytes", racks, row->uplink_bytes);
+    fields_uint_if(fields, "theory_uplink_bytes", racks, row->theory_uplink_bytes);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */
@@ -242,6 +247,7 @@ enum status bench_describe(struct bench_row *row, const struct config *config,
                     shape_count);
     double link_bytes_per_s = link->probed > 0 ? link->probed : link->nominal;
     uint64_t series = plan->series > 1 ? (uint64_t)plan->series : 1;
+    bool counts_racks = backend->counts_bytes && formula->flows && !plan->library;
     *row = (struct bench_row){
         .backend = backend->name,
         .transport = config_transport_name(config, backend),
@@ -277,6 +283,10 @@ enum status bench_describe(struct bench_row *row, const struct config *config,
         .theory_worker = cost_role_traffic(formula, shapes, shape_count, NODE_WORKER),
         .theory_server = cost_role_traffic(formula, shapes, shape_count, NODE_SERVER),
         .theory_rank = cost_rank_traffic(formula, shapes, shape_count),
+        .rack_ranks = counts_racks ? options->rack_ranks : 0,
+        .oversubscribed = options->oversubscribed,
+        .uplink_bytes = counts_racks ? measured->uplink_bytes : 0,
+        .theory_uplink_bytes = counts_racks ? cost_uplink_bytes(formula, shapes, shape_count) : 0,
         .wire_known = measured->wire_known,
         .wire_sent_bytes_max = measured->wire_sent_bytes_max,
         .wrong = measured->wrong,

@@ -58,6 +58,10 @@ struct bench_row {
     struct cost_traffic theory_worker, theory_server;
     struct cost_traffic rank, theory_rank; /* worker and colocated server together */
 
+    int rack_ranks; /* as in comm_options; 0: no racks, or not counted */
+    double oversubscribed;
+    uint64_t uplink_bytes, theory_uplink_bytes; /* per operation, over the busiest uplink */
+
     double link_idle_us_median; /* idle time of the links between operations; 0: not known */
     double skew_ms;             /* largest delay of a rank's start (connect.h); 0: no skew */
 

@@ -1,5 +1,6 @@
 #include "experiments/config/config.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,31 @@ static enum status link_rate_from_environment(struct config *config,
                 text);
 }
 
+/* --racks, or PSRING_RACKS for a run that obeys it. */
+static enum status take_racks(struct config *config, const struct config_table *table)
+{
+    const char *variable = launcher_variable("PSRING_RACKS");
+    char *end = NULL;
+    if (!config->racks && (run_of(config) & (CONFIG_RUN_SWEEP | CONFIG_RUN_MODEL)))
+        config->racks = variable;
+    if (!config->racks)
+        return STATUS_OK;
+    unsigned long ranks = strtoul(config->racks, &end, 10);
+    if (isdigit((unsigned char)*config->racks) && *end == ':' && ranks > 0 &&
+        ranks < CONFIG_RANKS_MOST) {
+        const char *number = end + 1;
+        config->rack_ranks = (int)ranks;
+        config->oversubscribed = strtod(number, &end);
+        if (isdigit((unsigned char)*number) && !*end && config->oversubscribed >= 1 &&
+            config->oversubscribed <= CONFIG_RANKS_MOST)
+            return STATUS_OK;
+    }
+    return FAIL(STATUS_USAGE,
+                "%s: found '%s', expected RANKS:FACTOR with the ranks of a rack and the rate of "
+                "their links together over the uplink's, from 1, e.g. 16:4",
+                config_table_given(table, "racks") ? "--racks" : "PSRING_RACKS", config->racks);
+}
+
 static bool says_how_messages_travel(const char *name)
 {
     static const char *const starts[] = {"btl",  "pml=",      "pml_", "mtl",
@@ -165,6 +191,7 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
     config->placement_given = config_table_given(&table, "placement");
     config->bucket_given = config_table_given(&table, "bucket-mb");
     TRY(link_rate_from_environment(config, &table));
+    TRY(take_racks(config, &table));
     TRY(config_check(config));
     if (config->train.paced && !config_table_given(&table, "data"))
         config->data = NULL;
@@ -428,6 +455,8 @@ void config_comm_options(const struct config *config, const struct backend *back
         .window = (int)config->push_window,
         .radix = (int)config->radix,
         .link_bytes_per_s = config->link_rate / 8,
+        .rack_ranks = config->rack_ranks,
+        .oversubscribed = config->oversubscribed,
         .compress = config->compress,
         .consistency = config->consistency,
         .error_feedback =

@@ -2,8 +2,9 @@
  * The configuration of a run: one struct that contains a struct for each command. It is filled and
  * validated once, from one option table. The same table prints --help and goes, complete, into
  * every result file. No other file reads psring's variables. PSRING_DATA, PSRING_NETWORK,
- * PSRING_LINK_BITS and PSRING_BIND_SUBNET are defaults of --data, --network, --link-rate and
- * --subnet (experiments/vcluster.sh exports the last three). PSRING_TOKEN is the default of
+ * PSRING_LINK_BITS, PSRING_RACKS and PSRING_BIND_SUBNET are defaults of --data, --network,
+ * --link-rate, --racks and --subnet (experiments/vcluster.sh exports the last four). PSRING_TOKEN
+ * is the default of
  * --token. torchrun's MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE replace --rendezvous, --rank
  * and --world-size.
  */
@@ -251,6 +252,9 @@ struct config {
     double stall_warning;   /* seconds; 0: none */
     const char *network;    /* label of the result rows; NULL until config_resolve */
     double link_rate;       /* bits per second of one direction of a host's link; 0: unknown */
+    const char *racks;      /* "RANKS:FACTOR", as given; NULL: none */
+    int rack_ranks;         /* from `racks`, as in comm_options; 0: no racks */
+    double oversubscribed;  /* from `racks` */
 
     /* The device. */
     int device;     /* enum device_kind */

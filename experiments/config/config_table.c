@@ -478,6 +478,10 @@ static const struct config_row rows[] = {
      {"link-rate", 0, OPTION_RATE, FIELD(link_rate), "0", 0, 1e15, .metavar = "RATE",
       .help = "Set the rate of a host's link in each direction: 200mbit, or bits/s. Default: "
               "PSRING_LINK_BITS. 0: unknown."}},
+    {RUNS(SWEEP | MODEL | PREDICT),
+     {"racks", 0, OPTION_STRING, FIELD(racks), .metavar = "RANKS:FACTOR",
+      .help = "Count the bytes between racks of so many ranks each, and expect uplinks that are "
+              "FACTOR times slower than a rack's links together. Default: PSRING_RACKS."}},
     {.spec.group = "Output"},
     {RUNS(PREDICT),
      {"csv", 0, OPTION_STRING, FIELD(csv), .metavar = "FILE",

@@ -154,6 +154,7 @@ static enum status run_plan(struct simulation *simulation, const struct bench_pl
     }
     TRY(world_barrier(simulation->world, NULL));
     comm_counters(connection->comm, &report.counters);
+    report.rack = bench_rack(connection);
     TRY(bench_report_gather(&measured, simulation->world, 0, &report));
     measured.wire_known = false;
     measured.times_us = &time_us;

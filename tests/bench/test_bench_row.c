@@ -225,7 +225,7 @@ static const char contract[] =
     "compute_us_median,exposed_us_median,hosts,inter_host_hops,cpu_s_per_gb,interface,model_"
     "gradients,"
     "buckets,backward_us,scaling_efficiency,cpu_other,link_idle_us_median,time_us_p99,skew_ms,"
-    "link_rtt_us,series_iters,radix\n";
+    "link_rtt_us,series_iters,radix,rack_ranks,oversubscribed,uplink_bytes,theory_uplink_bytes\n";
 
 static void write_row(const char *path, const struct bench_row *row)
 {
@@ -262,6 +262,10 @@ Test(bench_row, csv)
     row.series_iters = 10;
     row.skew_ms = 12.5;
     row.radix = 4;
+    row.rack_ranks = 16;
+    row.oversubscribed = 4;
+    row.uplink_bytes = 1000;
+    row.theory_uplink_bytes = 1004;
     write_row(path, &row); /* appended, without a second header */
     row.link_idle_us_median = 0;
     row.model = (struct bench_row_model){
@@ -273,22 +277,23 @@ Test(bench_row, csv)
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_eq(strncmp(line, contract, strlen(contract)), 0, "header: %s", line);
     cr_assert(fgets(line, sizeof line, file));
-    cr_expect_str_eq(
-        line,
-        "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
-        "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
-        "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
-        "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,17.25,,"
-        "96000000,96000000,none,none,0,1000000,4,4,1.25,comm,,,,,0.125,250,1240000,0,1500,1,\n");
+    cr_expect_str_eq(line,
+                     "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
+                     "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
+                     "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
+                     "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,17.25,,"
+                     "96000000,96000000,none,none,0,1000000,4,4,1.25,comm,,,,,0.125,250,1240000,0,"
+                     "1500,1,,,,,\n");
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_str_eq(
         line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
               "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,"
               "ring,ring/simple,,,,,,,,bf16,off,1000000,62500,,,1.25,library,,,,,,250,1240000,"
-              "12.5,,10,4\n");
+              "12.5,,10,4,16,4,1000,1004\n");
     cr_assert(fgets(line, sizeof line, file));
-    cr_expect(strstr(line, ",library,vgg16,35,600000,0.941176471,,,1240000,12.5,,10,4\n"),
-              "a model's row: %s", line);
+    cr_expect(
+        strstr(line, ",library,vgg16,35,600000,0.941176471,,,1240000,12.5,,10,4,16,4,1000,1004\n"),
+        "a model's row: %s", line);
     cr_expect_null(fgets(line, sizeof line, file));
     fclose(file);
     folder_free(folder);

@@ -66,6 +66,76 @@ Test(cost, sums_balance)
     }
 }
 
+struct flow_sums {
+    struct cost_traffic of[2 * WORKERS_MAX];
+};
+
+static void add_flow(void *context, int from, int to, uint64_t bytes)
+{
+    struct flow_sums *sums = context;
+    cr_assert_neq(from, to);
+    sums->of[from].sent_bytes += bytes;
+    sums->of[to].received_bytes += bytes;
+}
+
+/* The flows of every node add up to its traffic. */
+Test(cost, flows)
+{
+    struct subject direct = halved(8, 23);
+    direct.shape.radix = 8;
+    struct subject shapes[] = {ring(7, 23),
+                               ring(1, 23),
+                               rhd(7, 23),
+                               rhd(8, 23), /* not halved */
+                               halved(8, 23),
+                               halved(6, 23),
+                               direct,
+                               tree(7, 23),
+                               tree(8, 1),
+                               hierarchical(6, three_by_two, REDUCE_ORDER_ANY, 23),
+                               hierarchical(4, apart, REDUCE_ORDER_RING, 23),
+                               hierarchical(4, one_host, REDUCE_ORDER_ANY, 23),
+                               ps(4, 3, PLACEMENT_DEDICATED, 23),
+                               ps(6, 4, PLACEMENT_COLOCATED, 23),
+                               ps(6, 9, PLACEMENT_MIXED, 23),
+                               ps(4, 2, PLACEMENT_SWITCH, 23)};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct flow_sums sums = {0};
+        shapes[i].formula->flows(&shapes[i].shape, add_flow, &sums);
+        for (int node = 0; node < topology_nodes(&shapes[i].shape.topology); node++) {
+            struct cost_traffic expected = node_traffic(&shapes[i], node);
+            cr_expect_eq(sums.of[node].sent_bytes, expected.sent_bytes, "shape %zu", i);
+            cr_expect_eq(sums.of[node].received_bytes, expected.received_bytes, "shape %zu", i);
+        }
+    }
+}
+
+/* Two racks of four, and uplinks a fourth as fast as a rack's links together: as fast as one. */
+Test(cost, racks)
+{
+    const struct {
+        struct subject subject;
+        uint64_t uplink_elements;
+        double slower;
+    } cases[] = {
+        {ring(8, 64), 112, 1},  /* one of a rack's workers sends over it */
+        {halved(8, 64), 64, 1}, /* the last cut: 8 + 8 elements of each worker */
+        {tree(8, 64), 128, 1},  /* two edges in a tree */
+        {ps(8, 1, PLACEMENT_SWITCH, 64), 256, 4},
+        {ps(8, 8, PLACEMENT_COLOCATED, 64), 256, 256.0 / 112},
+        {ring(4, 64), 0, 1}, /* one rack */
+    };
+    const struct cost_link link = {.bytes_per_s = 1e6};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct subject in_racks = cases[i].subject;
+        in_racks.shape.rack_ranks = 4;
+        in_racks.shape.oversubscribed = 4;
+        uint64_t bytes = cost_uplink_bytes(in_racks.formula, &in_racks.shape, 1);
+        cr_expect_eq(bytes, 4 * cases[i].uplink_elements, "case %zu: %ju", i, (uintmax_t)bytes);
+        expect_close(time_s(&in_racks, &link), cases[i].slower * time_s(&cases[i].subject, &link));
+    }
+}
+
 /* Elements of 2 bytes: exactly half the bytes at every node, and half the time. */
 Test(cost, compressed)
 {

@@ -1,8 +1,8 @@
 /*
- * The byte proof: the transport's count at every node equals the formula exactly. It covers every
- * backend over tcp and zmq, every number of servers in every placement, lengths that do not divide,
- * and compression (with up to 5 ranks). There are 1 to 8 workers, and at most as many servers.
- * PSRING_TEST_LONG=1 takes every number of ranks up to 16.
+ * The byte proof: the transport's count at every node, and over the uplinks of racks of two ranks,
+ * equals the formula exactly. It covers every backend over tcp and zmq, every number of servers in
+ * every placement, lengths that do not divide, and compression (with up to 5 ranks). There are 1 to
+ * 8 workers, and at most as many servers. PSRING_TEST_LONG=1 takes every number of ranks up to 16.
  */
 #include <criterion/criterion.h>
 #include <stdint.h>
@@ -50,6 +50,7 @@ static void check_count(struct bench_connection *connection, size_t count)
     struct cost_traffic rank_most = cost_rank_traffic(formula, &shape, 1);
     rank_assert_eq(measured.rank_most.sent_bytes, rank_most.sent_bytes);
     rank_assert_eq(measured.rank_most.received_bytes, rank_most.received_bytes);
+    rank_assert_eq(measured.uplink_bytes, cost_uplink_bytes(formula, &shape, 1));
     rank_assert_eq(measured.wrong, 0);
     bench_measurement_free(&measured);
 }
@@ -65,6 +66,8 @@ static void check_counts_in(enum reduce_order order, const struct backend *backe
         .servers = servers,
         .placement = placement,
         .reduce_order = order,
+        .rack_ranks = 2,
+        .oversubscribed = 4,
         .timeout_ms = 20000,
     };
     bool compresses = world->size <= COMPRESSING_MOST && order == REDUCE_ORDER_ANY;

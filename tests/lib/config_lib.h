@@ -17,6 +17,7 @@ static inline void config_clean_environment(void)
     static const char *const names[] = {"PSRING_DATA",
                                         "PSRING_NETWORK",
                                         "PSRING_LINK_BITS",
+                                        "PSRING_RACKS",
                                         "PSRING_BIND_SUBNET",
                                         "OMPI_COMM_WORLD_RANK",
                                         "PMIX_RANK",

@@ -22,7 +22,7 @@ short=0
 # shellcheck disable=SC2034 # used by tests that have a short form
 [[ ${*: -1} != --short ]] || short=1
 # Unset the caller's variables that would change the runs.
-unset PSRING_NETWORK PSRING_LINK_BITS PSRING_BIND_SUBNET RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
+unset PSRING_NETWORK PSRING_LINK_BITS PSRING_RACKS PSRING_BIND_SUBNET RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
 export PSRING_TOKEN=test # for elastic jobs: no test writes into the home folder
 export ASAN_OPTIONS=detect_leaks=0 # Open MPI does not free what it allocates
 

@@ -369,6 +369,14 @@ Test(config, environment_gives_defaults_and_options_win)
     accept(CONFIG_TRAIN, &config, "");
     cr_assert(config.link_rate == 8e7);
     unsetenv("PSRING_LINK_BITS");
+    setenv("PSRING_RACKS", "4:8", 1);
+    accept(CONFIG_BENCH, &config, "");
+    cr_assert(config.rack_ranks == 4 && config.oversubscribed == 8);
+    accept(CONFIG_BENCH, &config, "--racks 16:2.5");
+    cr_assert(config.rack_ranks == 16 && config.oversubscribed == 2.5);
+    accept(CONFIG_TRAIN, &config, ""); /* training does not count them */
+    cr_assert(config.rack_ranks == 0);
+    unsetenv("PSRING_RACKS");
 }
 
 /* Rates with the units of experiments/vcluster.sh, or in bits per second. */

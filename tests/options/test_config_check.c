@@ -450,6 +450,12 @@ Test(config_check, environment_is_checked_too)
     setenv("PSRING_LINK_BITS", "fast", 1);
     refuse(CONFIG_BENCH, "", "PSRING_LINK_BITS: found 'fast'");
     unsetenv("PSRING_LINK_BITS");
+    setenv("PSRING_RACKS", "4", 1);
+    refuse(CONFIG_BENCH, "", "PSRING_RACKS: found '4'");
+    unsetenv("PSRING_RACKS");
+    refuse(CONFIG_BENCH, "--racks 0:4", "--racks: found '0:4'");
+    refuse(CONFIG_BENCH, "--racks 4:0.5", "--racks: found '4:0.5'");
+    refuse(CONFIG_BENCH, "--racks 4:2x", "--racks: found '4:2x'");
     setenv("PSRING_BIND_SUBNET", "10.0.0.0", 1);
     refuse(CONFIG_BENCH, "", "PSRING_BIND_SUBNET");
     setenv("PSRING_BIND_SUBNET", "", 1);

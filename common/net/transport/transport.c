@@ -128,6 +128,15 @@ const char *transport_kind_unavailable(enum transport_kind kind)
     return kinds[kind]->unavailable;
 }
 
+/* A node in no rack has no uplink. */
+static bool is_other_rack(const struct transport *transport, int rack_ranks, int node)
+{
+    if (rack_ranks == 0)
+        return false;
+    int own = topology_rack(&transport->topology, rack_ranks, transport->node);
+    return own >= 0 && own != topology_rack(&transport->topology, rack_ranks, node);
+}
+
 bool transport_base_init(struct transport *transport, const struct transport_ops *ops,
                          struct world *world, const struct transport_options *options,
                          enum node_role role)
@@ -153,6 +162,7 @@ bool transport_base_init(struct transport *transport, const struct transport_ops
     for (int node = 0; node < nodes; node++) {
         struct transport_peer *peer = &transport->peers[node];
         peer->local = topology_rank(&options->topology, node) == world->rank;
+        peer->other_rack = is_other_rack(transport, options->rack_ranks, node);
         peer->last = &peer->first;
     }
     return true;
@@ -339,6 +349,7 @@ enum status transport_send(struct transport *transport, int peer, const struct m
     to->sends++;
     if (!to->local) {
         transport->counters.sent_bytes += message->length;
+        transport->counters.uplink_sent_bytes += to->other_rack ? message->length : 0;
         transport->counters.sent_header_bytes += MESSAGE_HEADER_BYTES;
         transport->counters.sent_messages++;
     }
@@ -671,6 +682,7 @@ void transport_complete(struct transport *transport, struct transport_slot *slot
     transport_trace_arrival(transport, slot);
     if (!peer->local) {
         transport->counters.received_bytes += slot->message.length;
+        transport->counters.uplink_received_bytes += peer->other_rack ? slot->message.length : 0;
         transport->counters.received_header_bytes += MESSAGE_HEADER_BYTES;
         transport->counters.received_messages++;
     }

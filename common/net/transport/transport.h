@@ -77,12 +77,14 @@ struct transport_options {
     int64_t timeout_ms;
     bool embedded;            /* in a program that continues after an error; not with servers */
     int64_t stall_warning_ms; /* without a watchdog, warn about longer waits; 0: never */
+    int rack_ranks;           /* comm_options.rack_ranks */
 };
 
 struct transport_counters {
     uint64_t sent_bytes, received_bytes; /* payload */
     uint64_t sent_messages, received_messages;
     uint64_t sent_header_bytes, received_header_bytes;
+    uint64_t uplink_sent_bytes, uplink_received_bytes; /* of the payload: to and from other racks */
 };
 
 struct transport;

@@ -145,6 +145,7 @@ struct transport_peer {
     uint64_t notified;             /* this rank's last call that was sent to it (see `calls`) */
     /* In this process. Messages still pass through send and progress, but are not counted. */
     bool local;
+    bool other_rack;                      /* messages pass the uplink of this node's rack */
     struct transport_slot *first, **last; /* posted, oldest first */
     struct fifo unexpected;               /* of struct unexpected_message */
 };
