@@ -6,6 +6,10 @@ environment_of_hosts()
 {
     printf '%s\n' "PSRING_NETWORK=$(network_label)" "PSRING_LINK_BITS=$rate_bits" \
         "PSRING_BIND_SUBNET=$subnet.0/24"
+    # Racks are ranks in a row, and their uplinks are compared with equal links.
+    ((rack_hosts == 0 || ${#host_bits[@]} > 0)) || [[ ${map_by:-slot} != slot ]] ||
+        awk -v ranks=$((rack_hosts * ${ranks_per_host:-1})) -v "links=$((rack_hosts * rate_bits))" -v "uplink=$rack_bits" \
+            'BEGIN { if (links >= uplink) printf "PSRING_RACKS=%d:%.6g\n", ranks, links / uplink }'
 }
 
 # Runs inside `ip netns exec`, which provides separate mounts. Replaces the machine's host names by the cluster's, and

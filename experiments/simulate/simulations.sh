@@ -103,7 +103,8 @@ simulate_flat()
     done
 }
 
-# shapes NETWORK PLATFORM-SETTING...: simulates on a platform that is not flat.
+# [in_racks=HOSTS:FACTOR] shapes NETWORK PLATFORM-SETTING...: simulates on a platform that is not flat. With in_racks
+# the closed form has the racks.
 shapes()
 {
     local network=$1 w=$shape_workers hosts=$shape_workers options
@@ -111,19 +112,20 @@ shapes()
     say "$of$network, $w workers"
     platform "$@"
     ranks "$w" ${interleaved:+yes}
-    simulate "$network" "$out/simulate.csv" --sizes "$bytes" --backend ring
-    simulate "$network" "$out/simulate.csv" --sizes "$bytes" --backend rhd
-    simulate "$network" "$out/simulate.csv" --sizes "$bytes" --backend tree
+    local sizes=(--sizes "$bytes" ${in_racks:+--racks "$in_racks"})
+    simulate "$network" "$out/simulate.csv" "${sizes[@]}" --backend ring
+    simulate "$network" "$out/simulate.csv" "${sizes[@]}" --backend rhd
+    simulate "$network" "$out/simulate.csv" "${sizes[@]}" --backend tree
     ((w > 64)) || {
         read -ra options < <(served "$w")
-        simulate "$network" "$out/simulate.csv" --sizes "$bytes" --backend ps --placement colocated "${options[@]}"
+        simulate "$network" "$out/simulate.csv" "${sizes[@]}" --backend ps --placement colocated "${options[@]}"
     }
 }
 
 simulate_shapes()
 {
     local per=$((shape_workers / racks)) interleaved=''
-    shapes "racks-${racks}x$per-$oversubscribed:1" racks="$racks" oversubscribed="$oversubscribed"
+    in_racks=$per:$oversubscribed shapes "racks-${racks}x$per-$oversubscribed:1" racks="$racks" oversubscribed="$oversubscribed"
     interleaved=yes
     shapes "racks-${racks}x$per-$oversubscribed:1-interleaved" racks="$racks" oversubscribed="$oversubscribed"
     interleaved=''

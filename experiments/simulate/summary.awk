@@ -18,8 +18,9 @@ NR == 1 {
     network = $column["network"]
     if (network != last) {
         flat = network ~ "[:/]flat$"
-        printf "\n%s%s, ms:\n\n", network, flat ? " (WRONG: off the closed form by more than 0.5%)" : ", compared with the closed form for equal links"
-        printf "  %-8s %-10s %7s %7s %12s %12s %9s\n", "backend", "placement", "workers", "servers", "simulated", flat ? "closed form" : "equal links", flat ? "error" : "ratio"
+        compared = $column["rack_ranks"] > 0 ? "these racks" : "equal links"
+        printf "\n%s%s, ms:\n\n", network, flat ? " (WRONG: off the closed form by more than 0.5%)" : ", compared with the closed form for " compared
+        printf "  %-8s %-10s %7s %7s %12s %12s %9s\n", "backend", "placement", "workers", "servers", "simulated", flat ? "closed form" : compared, flat ? "error" : "ratio"
         last = network
     }
     time = $column["time_us_median"]
@@ -28,7 +29,7 @@ NR == 1 {
     checked += flat
     early = $column["placement"] == "colocated" ? latency_us[substr(network, 1, length(network) - length("flat"))] : 0
     bad = flat && (time > 1.005 * theory || time < 0.995 * theory - early) || $column["wrong"] + 0 > 0 ||
-        $column["worker_sent_bytes"] != $column["theory_worker_sent_bytes"] || $column["server_sent_bytes"] != $column["theory_server_sent_bytes"]
+        $column["worker_sent_bytes"] != $column["theory_worker_sent_bytes"] || $column["server_sent_bytes"] != $column["theory_server_sent_bytes"] || $column["uplink_bytes"] != $column["theory_uplink_bytes"]
     wrong += bad
     printf "  %-8s %-10s %7d %7d %12.2f %12.2f %9s%s\n", $column["backend"], $column["placement"], $column["workers"], $column["servers"], time / 1e3, theory / 1e3,
         flat ? sprintf("%+.3f%%", 100 * (ratio - 1)) : sprintf("%.3f", ratio), bad ? " WRONG" : ""

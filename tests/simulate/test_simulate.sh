@@ -118,6 +118,10 @@ time_of()
 # delays the whole ring.
 [[ $(time_of flat ring) == 354 ]] || fail "ring, flat: $(time_of flat ring) ms, expected 354"
 [[ $(time_of racks-4x2-4:1 ring) == 706 ]] || fail "ring, racks: $(time_of racks-4x2-4:1 ring) ms, expected 706"
+# Each of a rack's two workers sends 2/8 + 1/8 of the vector to other racks, and as much on the way back.
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+    $at["network"] == "simulated:racks-4x2-4:1" && $at["backend"] == "rhd" { found = $at["uplink_bytes"] }
+    END { exit found != 1.5 * 4799528 + 4 }' "$out/simulate.csv" || fail "rhd, racks: not 1.5 vectors pass an uplink"
 [[ $(time_of racks-4x2-4:1-interleaved ring) == 1411 ]] ||
     fail "ring, neighbours in different racks: $(time_of racks-4x2-4:1-interleaved ring) ms, expected 1411"
 [[ $(time_of one-at-0.5 ring) == 706 ]] || fail "ring, one slow host: $(time_of one-at-0.5 ring) ms, expected 706"

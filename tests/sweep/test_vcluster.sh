@@ -254,6 +254,8 @@ expect "hosts reach each other without racks" link_carries more-than 5250000 bet
 expect "no rack is left" prints "br0" bash -c \
     'ip -n "psring-$0-switch" -o link show type bridge | sed "s/^[0-9]*: \([a-z0-9]*\).*/\1/"' $a
 expect "other racks" "$vcluster" up --name $a --hosts 4 --rate 500mbit --shape racks:1x5mbit
+expect "programs get the racks in the environment" prints 1:100 \
+    "$vcluster" exec --name $a host0 -- printenv PSRING_RACKS
 expect "hosts reach each other through other racks" link_carries at-most 5000000 between 0 1
 expect "up refuses a shape with an unknown host" fails_with 2 "$vcluster" up --name $a --hosts 4 --rate 500mbit --shape host4:1mbit
 for shape in '' racks:4 racks:0x1mbit host1:5 host1:none racks:2x1mbit+racks:2x1mbit host1:1mbit+ flat+host1:1mbit; do
