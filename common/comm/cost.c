@@ -188,7 +188,9 @@ static uint64_t busiest_end(const struct cost_formula *formula, const struct cos
 uint64_t cost_uplink_bytes(const struct cost_formula *formula, const struct cost_shape *shapes,
                            size_t shape_count)
 {
-    bool racks = shapes[0].rack_ranks > 0 && formula->flows;
+    const struct topology *topology = &shapes[0].topology;
+    bool racks = shapes[0].rack_ranks > 0 && formula->flows &&
+                 shapes[0].rack_ranks < topology->workers + topology_spare(topology);
     return racks ? busiest_end(formula, shapes, shape_count, rack_of) : 0;
 }
 
@@ -201,8 +203,7 @@ double cost_host_load(const struct cost_formula *formula, const struct cost_shap
     return (double)busiest_end(formula, &even, 1, host_of) / (double)even.count;
 }
 
-/* How much longer the busiest uplink needs than the busiest host's link; 1 if it needs less. */
-static double uplink_delay(const struct cost_formula *formula, const struct cost_shape *shape)
+double cost_uplink_delay(const struct cost_formula *formula, const struct cost_shape *shape)
 {
     int hosts = 0;
     double uplink_bytes = (double)cost_uplink_bytes(formula, shape, 1);
@@ -238,7 +239,7 @@ double cost_time_s(const struct cost_formula *formula, const struct cost_shape *
     struct cost_link slower = *link;
     CHECK(shape->pipeline >= 1 && link->bytes_per_s > 0);
     if (shape->rack_ranks > 0 && !isinf(link->bytes_per_s))
-        slower.bytes_per_s /= uplink_delay(formula, shape);
+        slower.bytes_per_s /= cost_uplink_delay(formula, shape);
     return formula->time_s ? formula->time_s(shape, &slower) : (double)NAN;
 }
 

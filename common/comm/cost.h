@@ -106,6 +106,10 @@ struct cost_traffic cost_rank_traffic(const struct cost_formula *formula,
 uint64_t cost_uplink_bytes(const struct cost_formula *formula, const struct cost_shape *shapes,
                            size_t shape_count);
 
+/* How much longer the busiest uplink needs than the busiest host's link. 1: it needs less, or there
+ * are no racks. Servers take W x S steps, other backends W lg W. */
+double cost_uplink_delay(const struct cost_formula *formula, const struct cost_shape *shape);
+
 /* Predicted seconds of one operation. NAN if the formula is unknown. */
 double cost_time_s(const struct cost_formula *formula, const struct cost_shape *shape,
                    const struct cost_link *link);

@@ -185,7 +185,7 @@ static void try_over(struct auto_search *search, enum transport_kind kind,
     }
     if (job->spare == 0 && job->placements >> PLACEMENT_MIXED & 1) /* one in each worker */
         try_way(search, &search->best[SERVED + PLACEMENT_MIXED],
-                (struct predict_way){"ps", PLACEMENT_MIXED, 0, 0});
+                (struct predict_way){.backend = "ps", .placement = PLACEMENT_MIXED, .servers = 0});
 }
 
 /* Tries each allowed transport that was fitted. If none was fitted, tries one allowed transport,

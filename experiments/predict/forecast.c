@@ -78,7 +78,8 @@ bool predict_compare(const struct predict_fit *fit, const struct predict_curves 
 }
 
 static const struct predict_way ring = {.backend = "ring"};
-static const struct predict_way one_server = {"ps", PLACEMENT_DEDICATED, 1, 0};
+static const struct predict_way one_server = {
+    .backend = "ps", .placement = PLACEMENT_DEDICATED, .servers = 1};
 
 /* "1.07 GB" */
 static void print_bytes(FILE *out, double bytes)
@@ -175,7 +176,8 @@ static void cross_by_servers(FILE *out, const struct predict_model *model, int w
     struct predict_curves curves = {0};
     int stride = 1 + (workers - 1) / PREDICT_POINTS_MOST;
     for (int servers = 1; servers <= workers; servers += stride) {
-        const struct predict_way way = {"ps", placement, servers, 0};
+        const struct predict_way way = {
+            .backend = "ps", .placement = placement, .servers = servers};
         size_t at = curves.count;
         curves.x[at] = servers;
         if (predict_way_terms(model, &way, workers, NULL, bytes / sizeof(float), COMPRESS_NONE,
@@ -299,7 +301,9 @@ static void add_inside(struct ways *list, const struct predict_cluster *cluster)
     for (int servers = first; servers <= last; servers++) {
         bool power = (servers & (servers - 1)) == 0;
         if (power || servers == last || servers == workers / 2)
-            add_way(list, (struct predict_way){"ps", PLACEMENT_COLOCATED, servers, 0});
+            add_way(list, (struct predict_way){.backend = "ps",
+                                               .placement = PLACEMENT_COLOCATED,
+                                               .servers = servers});
     }
 }
 
@@ -308,10 +312,13 @@ static void add_spare(struct ways *list, int spare)
     const int numbers[] = {1, spare / 2, spare};
     for (int i = 0, last = 0; spare > 0 && i < 3; i++) {
         if (numbers[i] > last)
-            add_way(list, (struct predict_way){"ps", PLACEMENT_DEDICATED, last = numbers[i], 0});
+            add_way(list, (struct predict_way){.backend = "ps",
+                                               .placement = PLACEMENT_DEDICATED,
+                                               .servers = last = numbers[i]});
     }
     if (spare > 0)
-        add_way(list, (struct predict_way){"ps", PLACEMENT_MIXED, spare, 0});
+        add_way(list, (struct predict_way){
+                          .backend = "ps", .placement = PLACEMENT_MIXED, .servers = spare});
 }
 
 void predict_ways(const struct predict_cluster *cluster, struct predict_way *ways, size_t *count)
@@ -325,7 +332,9 @@ void predict_ways(const struct predict_cluster *cluster, struct predict_way *way
     add_inside(&list, cluster);
     add_spare(&list, cluster->spare);
     if (cluster->in_switch > 0)
-        add_way(&list, (struct predict_way){"ps", PLACEMENT_SWITCH, cluster->in_switch, 0});
+        add_way(&list, (struct predict_way){.backend = "ps",
+                                            .placement = PLACEMENT_SWITCH,
+                                            .servers = cluster->in_switch});
     *count = list.count;
 }
 
@@ -339,25 +348,47 @@ void predict_way_words(const struct predict_way *way, char *text, size_t size)
         snprintf(text, size, "%s", way->backend);
 }
 
+/* Returns false if the way is impossible. */
+static bool shape_of(const struct predict_way *way, int workers, const int *hosts, size_t count,
+                     struct predict_shape *shape)
+{
+    *shape = (struct predict_shape){.backend = predict_backend(way->backend),
+                                    .topology = {workers, way->servers, way->placement},
+                                    .count = count,
+                                    .hosts = hosts,
+                                    .radix = way->radix,
+                                    .uplink_delay = way->uplink_delay};
+    if (!shape->backend || (way->placement == PLACEMENT_COLOCATED && way->servers > workers))
+        return false;
+    if (way->placement == PLACEMENT_MIXED)
+        shape->topology.servers += workers; /* one server in each worker */
+    return true;
+}
+
+void predict_way_set_racks(struct predict_way *way, int workers, const int *hosts, int rack_ranks,
+                           double oversubscribed)
+{
+    const size_t count = 1 << 20; /* long: longer vectors load the links alike */
+    struct predict_shape shape;
+    if (shape_of(way, workers, hosts, count, &shape))
+        way->uplink_delay = predict_uplink_delay(&shape, rack_ranks, oversubscribed);
+}
+
 bool predict_way_terms(const struct predict_model *model, const struct predict_way *way,
                        int workers, const int *hosts, size_t count, enum compress compress,
                        struct predict_terms *terms)
 {
-    struct predict_shape shape = {.backend = predict_backend(way->backend),
-                                  .topology = {workers, way->servers, way->placement},
-                                  .count = count,
-                                  .hosts = hosts,
-                                  .nominal_bytes_per_s = model->nominal_bytes_per_s,
-                                  .compress = compress,
-                                  .radix = way->radix,
-                                  .one_machine = model->one_machine,
-                                  .distance_s = model->distance_s,
-                                  .latency_s = model->fit.constants.of[TERM_LATENCY],
-                                  .link_s_per_byte = model->fit.constants.of[TERM_LINK]};
-    if (!shape.backend || (way->placement == PLACEMENT_COLOCATED && way->servers > workers))
+    struct predict_shape shape;
+    if (!shape_of(way, workers, hosts, count, &shape))
         return false;
-    if (way->placement == PLACEMENT_MIXED)
-        shape.topology.servers += workers; /* one server in each worker */
+    shape.nominal_bytes_per_s = model->nominal_bytes_per_s;
+    shape.compress = compress;
+    shape.one_machine = model->one_machine;
+    shape.distance_s = model->distance_s;
+    shape.latency_s = model->fit.constants.of[TERM_LATENCY];
+    shape.link_s_per_byte = model->fit.constants.of[TERM_LINK];
+    if (shape.uplink_delay == 0 && model->rack_ranks > 0)
+        shape.uplink_delay = predict_uplink_delay(&shape, model->rack_ranks, model->oversubscribed);
     return predict_terms_of(&shape, terms);
 }
 
@@ -379,6 +410,10 @@ struct predict_model predict_model_on(const struct predict_model *model,
 {
     struct predict_model there = *model;
     there.distance_s += cluster->added_latency_s;
+    if (cluster->rack_ranks > 0) {
+        there.rack_ranks = cluster->rack_ranks;
+        there.oversubscribed = cluster->oversubscribed;
+    }
     if (cluster->bytes_per_s <= 0)
         return there;
     double link_s = model->fit.constants.of[TERM_LINK];

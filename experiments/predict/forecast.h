@@ -17,6 +17,8 @@ struct predict_cluster {
     double bytes_per_s;     /* nominal rate of a link, each way; 0: that of the fitted network */
     bool shares_cores;      /* runs on one machine if the fitted network did */
     double added_latency_s; /* seconds added to each message */
+    int rack_ranks;         /* as in comm_options; 0: as in the fitted network */
+    double oversubscribed;
 };
 
 /* The backends of ways that every cluster allows: "ring", "rhd", "tree", and "ps" last. */
@@ -31,7 +33,8 @@ struct predict_way {
     const char *backend; /* of predict_topologies, or "hierarchical" */
     enum placement placement;
     int servers;
-    int radix; /* of rhd; 0: 2 */
+    int radix;           /* of rhd; 0: 2 */
+    double uplink_delay; /* predict_shape.uplink_delay; 0: from the model's racks, if it has some */
 };
 
 enum { PREDICT_WAYS_MOST = 32 };
@@ -53,6 +56,11 @@ void predict_ways(const struct predict_cluster *cluster, struct predict_way *way
 
 /* "ps dedicated 1", "rhd radix 16" */
 void predict_way_words(const struct predict_way *way, char *text, size_t size);
+
+/* Sets uplink_delay for vectors of any length in such racks (comm_options). Otherwise
+ * predict_way_terms computes it for each length, which is slow for many workers and servers. */
+void predict_way_set_racks(struct predict_way *way, int workers, const int *hosts, int rack_ranks,
+                           double oversubscribed);
 
 /*
  * Scales a fitted model to another cluster. A link of another rate has a burst of the same bytes

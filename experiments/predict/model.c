@@ -69,7 +69,7 @@ bool predict_networks_alike(const char *network, const char *other)
 }
 
 /* Whether the cluster has racks or hosts with different rates (vcluster.sh --shape). The formulas
- * do not describe those. */
+ * describe only racks of equal hosts. */
 static bool is_shaped(const char *network)
 {
     return strncmp(network, "vcluster:", 9) == 0 && strchr(network, '/');
@@ -124,7 +124,7 @@ bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_
         *why = "NCCL's algorithm is not known";
     else if (*row->nccl && strncmp(row->nccl, "ring/", strlen("ring/")) != 0)
         *why = "NCCL used another algorithm than the ring";
-    else if (is_shaped(row->network))
+    else if (is_shaped(row->network) && row->rack_ranks == 0)
         *why = "its links have different rates";
     else if (!backend || compress < 0)
         *why = "no formula is known for it";
@@ -159,6 +159,8 @@ bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_
         place(row, topology_spare(&shape->topology), hosts);
         shape->hosts = hosts;
     }
+    if (row->rack_ranks > 0)
+        shape->uplink_delay = predict_uplink_delay(shape, row->rack_ranks, row->oversubscribed);
     return true;
 }
 
@@ -214,6 +216,8 @@ static enum status add_model(struct predict_models *models, struct predict_row *
     struct predict_model *model = &more[models->count];
     *model = (struct predict_model){.nominal_bytes_per_s = row->nominal_bytes_per_s,
                                     .distance_s = distance_of(row),
+                                    .rack_ranks = row->rack_ranks,
+                                    .oversubscribed = row->oversubscribed,
                                     .one_machine = predict_one_machine(row->network)};
     snprintf(model->network, sizeof model->network, "%s", row->network);
     transport_of(row, model->transport);
@@ -426,6 +430,8 @@ static cJSON *model_json(const struct predict_model *model)
     cJSON_AddStringToObject(object, "transport", model->transport);
     cJSON_AddNumberToObject(object, "nominal_link_bytes_per_s", model->nominal_bytes_per_s);
     cJSON_AddNumberToObject(object, "distance_s", model->distance_s);
+    cJSON_AddNumberToObject(object, "rack_ranks", model->rack_ranks);
+    cJSON_AddNumberToObject(object, "oversubscribed", model->oversubscribed);
     write_range(object, "workers", model->workers);
     write_range(object, "servers", model->servers);
     write_range(object, "bytes", model->bytes);
@@ -538,6 +544,7 @@ static bool read_model(const cJSON *object, struct predict_model *model)
     const cJSON *transport = cJSON_GetObjectItemCaseSensitive(object, "transport");
     double fitted = member(object, "rows_fitted");
     double held_out = member(object, "rows_held_out"), distance_s = member(object, "distance_s");
+    double rack_ranks = member(object, "rack_ranks");
     if (!cJSON_IsString(network) || !cJSON_IsString(transport) || !(fitted < 1e9) ||
         !(held_out < 1e9) || strlen(network->valuestring) >= sizeof model->network ||
         strlen(transport->valuestring) >= sizeof model->transport)
@@ -545,7 +552,10 @@ static bool read_model(const cJSON *object, struct predict_model *model)
     snprintf(model->network, sizeof model->network, "%s", network->valuestring);
     snprintf(model->transport, sizeof model->transport, "%s", transport->valuestring);
     model->nominal_bytes_per_s = member(object, "nominal_link_bytes_per_s");
-    model->distance_s = isnan(distance_s) ? 0 : distance_s; /* files of earlier versions lack it */
+    /* Files of earlier versions lack these. */
+    model->distance_s = isnan(distance_s) ? 0 : distance_s;
+    model->rack_ranks = rack_ranks <= PREDICT_WORKERS_MOST ? (int)rack_ranks : 0;
+    model->oversubscribed = member(object, "oversubscribed");
     model->one_machine = predict_one_machine(model->network);
     model->fitted = (size_t)fitted;
     model->held_out = (size_t)held_out;

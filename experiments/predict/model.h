@@ -108,6 +108,8 @@ struct predict_model {
     size_t fitted, held_out;
     bool pooled;       /* fitted with help from the network's other transports */
     double distance_s; /* one way, not in the constants: terms.h */
+    int rack_ranks;    /* as in comm_options; 0: no racks */
+    double oversubscribed;
     struct predict_fit fit;
 };
 

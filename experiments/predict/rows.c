@@ -159,6 +159,8 @@ static const struct row_column {
     {"servers", COUNT, AT(servers)},
     {"radix", COUNT, AT(radix)},
     {"hosts", COUNT, AT(hosts), .least = 1},
+    {"rack_ranks", COUNT, AT(rack_ranks)},
+    {"oversubscribed", NUMBER, AT(oversubscribed)},
     {"inter_host_hops", COUNT, AT(inter_host_hops)},
     {"skew_ms", NUMBER, AT(skew_ms), .differs = true},
     {"series_iters", NUMBER, AT(series_iters), .differs = true},

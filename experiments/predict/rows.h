@@ -78,6 +78,8 @@ struct predict_row {
     double run_spread;          /* standard deviation of the runs / median; 0: one run */
     double nominal_bytes_per_s; /* --link-rate of the run; 0: unknown */
     double round_trip_us;       /* between hosts, as measured; 0: unknown */
+    int rack_ranks;             /* as in comm_options; 0: no racks */
+    double oversubscribed;
     uint64_t wrong;
     double skew_ms;      /* ranks started up to this far apart */
     double series_iters; /* operations without a barrier between; 0 or 1: one before each */

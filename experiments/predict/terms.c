@@ -47,21 +47,40 @@ static double rate_of(const struct predict_shape *shape)
     return one_host ? (double)INFINITY : shape->nominal_bytes_per_s;
 }
 
+/* Uplinks of racks slow all links down alike. */
+static double delay_of(const struct predict_shape *shape)
+{
+    return fmax(shape->uplink_delay, 1);
+}
+
 /* The cost of the distance at the shape's constants. */
 static double distance_of(const struct predict_shape *shape, const struct cost_shape *cost)
 {
-    double bytes_per_s = shape->link_s_per_byte > 0 ? 1 / shape->link_s_per_byte : (double)INFINITY;
+    double s_per_byte = shape->link_s_per_byte * delay_of(shape);
+    double bytes_per_s = s_per_byte > 0 ? 1 / s_per_byte : (double)INFINITY;
     struct cost_link near = {.latency_s = shape->latency_s, .bytes_per_s = bytes_per_s}, far = near;
     far.latency_s += shape->distance_s;
     return cost_time_s(shape->backend->cost, cost, &far) -
            cost_time_s(shape->backend->cost, cost, &near);
 }
 
+double predict_uplink_delay(const struct predict_shape *shape, int rack_ranks,
+                            double oversubscribed)
+{
+    const struct comm_options options = {.compress = shape->compress,
+                                         .radix = shape->radix,
+                                         .rack_ranks = rack_ranks,
+                                         .oversubscribed = oversubscribed};
+    const struct cost_shape cost =
+        cost_shape_of(shape->backend->cost, &shape->topology, shape->hosts, shape->count, &options);
+    return cost_uplink_delay(shape->backend->cost, &cost);
+}
+
 bool predict_terms_of(const struct predict_shape *shape, struct predict_terms *terms)
 {
-    static const struct cost_link units[] = {
+    const struct cost_link units[] = {
         [TERM_LATENCY] = {.latency_s = 1, .bytes_per_s = INFINITY},
-        [TERM_LINK] = {.bytes_per_s = 1},
+        [TERM_LINK] = {.bytes_per_s = 1 / delay_of(shape)},
         [TERM_REDUCE] = {.bytes_per_s = INFINITY, .reduce_s_per_byte = 1},
     };
     static const enum predict_term linear[] = {TERM_LATENCY, TERM_LINK, TERM_REDUCE};

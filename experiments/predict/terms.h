@@ -69,13 +69,18 @@ struct predict_shape {
     const int *hosts;           /* cost_shape.hosts; NULL: one host each */
     double nominal_bytes_per_s; /* as --link-rate of the run; 0: unknown */
     enum compress compress;
-    int radix;        /* of rhd; 0: 2 */
-    bool one_machine; /* all processes share one machine's cores: virtual cluster, loopback */
-    double rest_s;    /* idle time of the links before it; 0: long enough, or unknown */
+    int radix;           /* of rhd; 0: 2 */
+    bool one_machine;    /* all processes share one machine's cores: virtual cluster, loopback */
+    double rest_s;       /* idle time of the links before it; 0: long enough, or unknown */
+    double uplink_delay; /* cost_uplink_delay; 0: no racks */
     /* A distance that the constants do not contain, one way, and the constants: distance does not
      * add to them, because a chunk that is long enough hides it. 0: none. */
     double distance_s, latency_s, link_s_per_byte;
 };
+
+/* The uplink_delay of the shape in such racks (comm_options). */
+double predict_uplink_delay(const struct predict_shape *shape, int rack_ranks,
+                            double oversubscribed);
 
 /* Computes the multipliers. Returns false if the backend has no formula for the shape. */
 bool predict_terms_of(const struct predict_shape *shape, struct predict_terms *terms);

@@ -263,6 +263,7 @@ static void list_fields(const struct predict_row *row, struct predict_interval i
     fields_uint(fields, "workers", (uint64_t)row->workers);
     fields_uint(fields, "servers", (uint64_t)row->servers);
     fields_text(fields, "placement", row->placement);
+    fields_uint_if(fields, "radix", row->radix > 0, (uint64_t)row->radix);
     fields_uint_if(fields, "hosts", row->hosts > 0, (uint64_t)row->hosts);
     fields_uint(fields, "bytes", row->bytes);
     fields_text(fields, "use", use_names[row->use]);

@@ -76,7 +76,7 @@ Test(predict, another_rate_scales_the_link)
                  {{.backend = "ring"}, 4096, 14},
                  {{.backend = "rhd"}, 4 << 20, 1},
                  {{.backend = "rhd"}, 4096, 6},
-                 {{"ps", PLACEMENT_DEDICATED, 1, 0}, 4 << 20, 2}};
+                 {{.backend = "ps", .servers = 1}, 4 << 20, 2}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         double more = seconds_of(&on_far, cases[c].way, 8, cases[c].bytes) -
                       seconds_of(model, cases[c].way, 8, cases[c].bytes);
@@ -146,7 +146,8 @@ Test(predict, what_is_faster_is_compared_place_by_place)
     enum predict_faster faster[PREDICT_POINTS_MOST];
     size_t told[3] = {0};
     for (int i = 0; i < PLACES; i++) {
-        const struct predict_way way = {"ps", PLACEMENT_DEDICATED, servers[i], 0};
+        const struct predict_way way = {
+            .backend = "ps", .placement = PLACEMENT_DEDICATED, .servers = servers[i]};
         curves.x[curves.count] = i + 1;
         cr_assert(predict_way_terms(model, &way, 8, NULL, 1 << 22, COMPRESS_NONE,
                                     &curves.one[curves.count]));
@@ -156,7 +157,8 @@ Test(predict, what_is_faster_is_compared_place_by_place)
     cr_assert(predict_compare(&model->fit, &curves, faster));
     double ring_s = seconds_of(model, ring, 8, 16 << 20);
     for (int i = 0; i < PLACES; i++) {
-        const struct predict_way way = {"ps", PLACEMENT_DEDICATED, servers[i], 0};
+        const struct predict_way way = {
+            .backend = "ps", .placement = PLACEMENT_DEDICATED, .servers = servers[i]};
         double ratio = seconds_of(model, way, 8, 16 << 20) / ring_s;
         told[faster[i]]++;
         cr_expect(faster[i] != PREDICT_ONE_FASTER || ratio < 1, "%d servers: %g", servers[i],
@@ -239,11 +241,12 @@ Test(predict, is_monotonic)
     struct predict_models models;
     fit_sweep(&models, 0);
     const struct predict_model *model = &models.models[0];
-    const struct predict_way ways[] = {ring,
-                                       {.backend = "rhd"},
-                                       {.backend = "tree"},
-                                       {"ps", PLACEMENT_DEDICATED, 2, 0},
-                                       {"ps", PLACEMENT_MIXED, 2, 0}};
+    const struct predict_way ways[] = {
+        ring,
+        {.backend = "rhd"},
+        {.backend = "tree"},
+        {.backend = "ps", .servers = 2},
+        {.backend = "ps", .placement = PLACEMENT_MIXED, .servers = 2}};
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
         double before = 0;
         for (size_t bytes = 1 << 18; bytes <= 64 << 20; bytes *= 2) {
