@@ -26,8 +26,8 @@
 #                       times the time of its bytes)
 #
 # DIR gets bench.csv, train.csv, summary.txt, report.html, provenance.json and log.txt, and each figure as .svg, .png
-# and .pdf. If there are enough rows, model.json, predict.csv and predict.txt have the fitted model of cost and its
-# predictions. For the report's replay, trace-ring.json and trace-ps.json have three steps of training. The exit status
+# and .pdf. If there are enough rows, model.json, predict.csv, predict.txt and winner_map.csv have the fitted model of
+# cost and its predictions. For the report's replay, trace-ring.json and trace-ps.json have three steps of training. The exit status
 # is 0 if every measurement that memory and time allow was made and was right.
 set -euo pipefail
 export LC_ALL=C # decimal points and English messages in every locale
@@ -414,9 +414,9 @@ fit_model()
     local steps=()
     [[ -s $out/bench.csv ]] || return 0
     [[ ! -s $out/train.csv ]] || steps=(--train "$out/train.csv")
-    "$psring" predict --fit "$out/bench.csv" --cost-model "$out/model.json" --csv "$out/predict.csv" "${steps[@]}" \
-        >"$out/predict.txt" 2>"$out/last.txt" || {
-        rm -f "$out"/{model.json,predict.csv,predict.txt}
+    "$psring" predict --fit "$out/bench.csv" --cost-model "$out/model.json" --csv "$out/predict.csv" \
+        --map "$out/winner_map.csv" "${steps[@]}" >"$out/predict.txt" 2>"$out/last.txt" || {
+        rm -f "$out"/{model.json,predict.csv,predict.txt,winner_map.csv}
         grep -q 'rows of a fit' "$out/last.txt" || failures=$((failures + 1))
         say "no model was fitted, so there is no model.json: $(sed 's/^psring: error: //' "$out/last.txt")"
     }
@@ -469,8 +469,8 @@ sweep
 [[ -s $out/bench.csv || -s $out/train.csv ]] || die "nothing was measured; see $out/log.txt"
 note_facts
 write_provenance
-plot
 fit_model
+plot
 summarise
 say "done in $((SECONDS - started)) s; results are in $out"
 ((failures == 0)) || die "$(counted "$failures" step) (measurements, data, figures, sums) failed; $out/log.txt has their messages"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# draw.sh [--psring PROGRAM] DIR [FIGURE...]: draws figures of DIR/bench.csv, train.csv and consistency.csv into DIR, as
-# .svg, .png and .pdf.
+# draw.sh [--psring PROGRAM] DIR [FIGURE...]: draws figures of DIR/bench.csv, winner_map.csv, train.csv and
+# consistency.csv into DIR, as .svg, .png and .pdf.
 # Without names, it draws all figures that have data. draw.sh --list prints the names.
 #
 # psring report (default: build/psring of this tree) reads the rows and writes the data files. For a run with wrong sums
@@ -11,6 +11,7 @@ export LC_ALL=C.UTF-8 # decimal point in every language; gnuplot prints characte
 
 BENCH_FIGURES=(time_vs_size efficiency_vs_size time_vs_workers efficiency_vs_workers bytes_per_node)
 PROCESSOR_FIGURES=(cpu_vs_size)
+MAP_FIGURES=(winner_map)
 TRAIN_FIGURES=(throughput)
 CONSISTENCY_FIGURES=(consistency)
 
@@ -27,7 +28,8 @@ case ${1:-} in
     exit 0
     ;;
 --list)
-    printf '%s\n' "${BENCH_FIGURES[@]}" "${PROCESSOR_FIGURES[@]}" "${TRAIN_FIGURES[@]}" "${CONSISTENCY_FIGURES[@]}"
+    printf '%s\n' "${BENCH_FIGURES[@]}" "${PROCESSOR_FIGURES[@]}" "${MAP_FIGURES[@]}" "${TRAIN_FIGURES[@]}" \
+        "${CONSISTENCY_FIGURES[@]}"
     exit 0
     ;;
 esac
@@ -47,10 +49,13 @@ trap 'rm -rf "$work"' EXIT
 cp "$here"/*.gp "$work"
 cd "$work"
 "$psring" report --figures "$work" "$dir"
+# Predictions that were fitted to wrong sums are worthless.
+[[ ! -s points.txt || ! -s $dir/winner_map.csv ]] || (($(wc -l <"$dir/winner_map.csv") < 2)) || cp "$dir/winner_map.csv" .
 figures=("$@")
 if (($# == 0)); then
     [[ ! -s points.txt ]] || figures+=("${BENCH_FIGURES[@]}")
     [[ ! -s processors.txt ]] || figures+=("${PROCESSOR_FIGURES[@]}")
+    [[ ! -s winner_map.csv ]] || figures+=("${MAP_FIGURES[@]}")
     [[ ! -s training.txt ]] || figures+=("${TRAIN_FIGURES[@]}")
     [[ ! -s modes.txt ]] || figures+=("${CONSISTENCY_FIGURES[@]}")
 fi

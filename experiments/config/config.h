@@ -204,6 +204,7 @@ struct config_predict {
     const char *hold_out; /* as given: "auto", "none" or conditions */
     int64_t workers;      /* number that average; 0: nothing is predicted */
     int64_t spare;        /* machines in addition to those of `workers` */
+    const char *map;      /* the file of the winner map; NULL: none */
     const char *trained;  /* train.csv files, separated by commas; NULL: none */
     const char *trains;   /* --model of predict; NULL: no training is predicted */
     double images;        /* per epoch */

@@ -568,21 +568,23 @@ static enum status check_predict(struct config *config)
                                   "its bench.csv), or --cost-model MODEL.JSON (written by --fit)");
     if (config->predict.workers == 1 ||
         (config->predict.workers == 0 &&
-         (config->predict.spare > 0 || config->predict.rate > 0 || config->predict.latency > 0)))
+         (config->predict.spare > 0 || config->predict.latency > 0 ||
+          (!config->predict.map && (config->predict.rate > 0 || config->racks)))))
         return FAIL(STATUS_USAGE,
                     "--workers %lld: expected at least 2 workers; give --workers 2 or more, or "
-                    "leave it, --spare, --rate and --latency out",
+                    "leave it, --spare, --rate, --latency and --racks out",
                     (long long)config->predict.workers);
     if (config->predict.trains && (config->predict.workers == 0 || config->compute_ms <= 0))
         return FAIL(STATUS_USAGE,
                     "--model %s: needs the number of workers and the time that each computes; add "
                     "--workers N and --compute-ms MS (psring bench --layers)",
                     config->predict.trains);
-    if (!config->predict.fit && config->predict.workers == 0 && !config->predict.trained)
-        return FAIL(
-            STATUS_USAGE,
-            "--cost-model %s: no prediction is asked for; add --workers N, or --train TRAIN.CSV",
-            config->cost_model);
+    if (!config->predict.fit && config->predict.workers == 0 && !config->predict.trained &&
+        !config->predict.map)
+        return FAIL(STATUS_USAGE,
+                    "--cost-model %s: no prediction is asked for; add --workers N, --map FILE, or "
+                    "--train TRAIN.CSV",
+                    config->cost_model);
     return parse_sizes(config);
 }
 

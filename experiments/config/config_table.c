@@ -90,6 +90,10 @@ static const struct config_row rows[] = {
       .help =
           "Predict for vectors of these sizes: bytes, separated by commas. Only with --workers."}},
     {RUNS(PREDICT),
+     {"map", 0, OPTION_STRING, FIELD(predict.map), .metavar = "FILE",
+      .help = "Write the fastest way for 2 to 1,024 workers to this CSV file, by size, distance, "
+              "racks and machines for servers."}},
+    {RUNS(PREDICT),
      {"train", 0, OPTION_STRING, FIELD(predict.trained), .metavar = "FILE,...",
       .help = "Compare predicted steps with measured steps of --compute paced. Read these "
               "train.csv files, or those in these folders."}},

@@ -248,6 +248,14 @@ out:
     return status;
 }
 
+static enum status write_map(const struct config *config, const struct predict_models *models)
+{
+    const struct predict_cluster cluster = {.bytes_per_s = config->predict.rate / 8,
+                                            .rack_ranks = config->rack_ranks,
+                                            .oversubscribed = config->oversubscribed};
+    return predict_write_map(config->predict.map, models, &cluster);
+}
+
 static enum status forecast(const struct config *config, const struct predict_models *models)
 {
     enum status status = STATUS_OK;
@@ -262,7 +270,9 @@ static enum status forecast(const struct config *config, const struct predict_mo
     const struct predict_cluster cluster = {.workers = (int)config->predict.workers,
                                             .spare = (int)config->predict.spare,
                                             .bytes_per_s = config->predict.rate / 8,
-                                            .added_latency_s = config->predict.latency};
+                                            .added_latency_s = config->predict.latency,
+                                            .rack_ranks = config->rack_ranks,
+                                            .oversubscribed = config->oversubscribed};
     for (size_t m = 0; m < models->count; m++) {
         const struct predict_model *model = &models->models[m];
         if (!predict_is_transport(model))
@@ -297,6 +307,8 @@ enum status predict_command(struct config *config)
         TRY(predict_print_trained(stdout, &models, config->predict.trained));
     if (config->predict.workers > 0)
         TRY(forecast(config, &models));
+    if (config->predict.map)
+        TRY(write_map(config, &models));
 out:
     predict_models_free(&models);
     return status;

@@ -70,6 +70,12 @@ void predict_print_beside(FILE *out, const struct predict_models *models,
 enum status predict_write_beside(const char *path, const struct predict_models *models,
                                  const struct predict_rows *rows);
 
+/* Writes the winner map (map.c) to a CSV file, which it replaces. `cluster` has the rate of the
+ * links (0: as fitted; networks without a rate are left out) and the racks (rack_ranks 0: 16 ranks
+ * at 4:1) to assume. Errors: logged. Seconds. */
+enum status predict_write_map(const char *path, const struct predict_models *models,
+                              const struct predict_cluster *cluster);
+
 /*
  * The cost of choosing by the model, measured as regret.
  *

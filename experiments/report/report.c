@@ -281,6 +281,9 @@ static const struct {
      "in table 3 below."},
     {"figure cpu_vs_size", "cpu_vs_size.svg",
      "Processor time of all ranks per GB of messages, over each transport."},
+    {"figure winner_map", "winner_map.svg",
+     "The fastest way to average by number of workers, message size, distance, racks and machines "
+     "for servers, as predicted. The numbers are in winner_map.csv."},
     {"figure throughput", "throughput.svg",
      "Images per second of paced training by number of workers. The numbers are in the table of "
      "training below."},
@@ -337,7 +340,8 @@ static const char summary[] =
     "of experiments/run_scaling.sh or run_consistency.sh in DIR: measurements and theory, an\n"
     "animation of the recorded steps, a calculator, and the provenance. Each part is included if\n"
     "its file exists: bench.csv, train.csv, consistency.csv, provenance.json, the figures of\n"
-    "plots/draw.sh, trace-ring.json and trace-ps.json, model.json, predict.csv, simulate.csv.\n"
+    "plots/draw.sh, trace-ring.json and trace-ps.json, model.json, predict.csv, winner_map.csv,\n"
+    "simulate.csv.\n"
     "Rows of bench.csv that differ only in their measurements are starts of one configuration.\n"
     "Exits with 1 if sums are wrong. The page then starts with that and shows no times.";
 

@@ -106,6 +106,8 @@ void summary_print_slots(const struct run *run, int *section, FILE *out);
 void summary_print_published(const struct run *run, int *section, FILE *out);
 void summary_print_gpus(const struct run *run, int *section, FILE *out);
 void summary_print_left_out(const struct run *run, int *section, FILE *out);
+/* A part of winner_map.csv, which psring predict --map writes. Nothing without that file. */
+void summary_print_map(const struct run *run, int *section, FILE *out);
 
 /*
  * A page in one file: a template of plots/report with its placeholders filled in, inside the frame

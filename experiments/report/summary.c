@@ -583,6 +583,7 @@ void summary_print_tables(const struct run *run, FILE *out)
         summary_print_slots(run, &section, out);
         summary_print_published(run, &section, out);
         summary_print_gpus(run, &section, out);
+        summary_print_map(run, &section, out);
         print_throughput(run, &section, out);
         print_accuracy(run, &section, out);
     }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "experiments/report/report.h"
 
@@ -345,6 +346,72 @@ void summary_print_gpus(const struct run *run, int *section, FILE *out)
                 training->seconds);
     }
     print_shared(results, section, out);
+}
+
+/* -------- the winner map ---------------------------------------------------------------------- */
+
+/* The rows of winner_map.csv that the table shows. */
+static const int map_workers[] = {4, 16, 64, 256, 1024};
+static const double map_sizes[] = {65536, 4194304}, map_trips_ms[] = {0, 10};
+static const struct {
+    const char *title, *wiring, *machines;
+} map_parts[] = {
+    {"workers alone", "flat", "workers alone"},
+    {"workers alone, in racks", "racks", "workers alone"},
+    {"four workers a host", "shared hosts", "workers alone"},
+    {"with as many spare machines", "flat", "as many spare machines"},
+    {"with a server in the switch", "flat", "a server in the switch"},
+};
+
+/* The way of one cell, of the first network in the file; "-": none. */
+static const char *map_way(const struct csv_table *map, size_t part, double size, double trip_ms,
+                           int workers)
+{
+    const char *network = csv_table_field(map, 0, "network");
+    for (size_t row = 0; row < map->rows; row++) {
+        if (csv_table_number(map, row, "workers") == workers &&
+            csv_table_number(map, row, "bytes") == size &&
+            csv_table_number(map, row, "added_rtt_ms") == trip_ms &&
+            strcmp(csv_table_field(map, row, "network"), network) == 0 &&
+            strcmp(csv_table_field(map, row, "wiring"), map_parts[part].wiring) == 0 &&
+            strcmp(csv_table_field(map, row, "machines"), map_parts[part].machines) == 0)
+            return csv_table_field(map, row, "way");
+    }
+    return "-";
+}
+
+static void print_map(const struct csv_table *map, FILE *out)
+{
+    enum { WORKERS = sizeof map_workers / sizeof *map_workers };
+    fprintf(out, "  %8s %10s", "message", "round trip");
+    for (int w = 0; w < WORKERS; w++)
+        fprintf(out, "  %*s%-*d", 2, "W=", 14, map_workers[w]);
+    for (size_t part = 0; part < sizeof map_parts / sizeof *map_parts; part++) {
+        fprintf(out, "\n  %s\n", map_parts[part].title);
+        for (int line = 0; line < 4; line++) {
+            double size = map_sizes[line / 2], trip_ms = map_trips_ms[line % 2];
+            fprintf(out, "  %8s %10s", text_size(size).text, trip_ms > 0 ? "+ 10 ms" : "as here");
+            for (int w = 0; w < WORKERS; w++)
+                fprintf(out, "  %-*s", w + 1 < WORKERS ? 16 : 0,
+                        map_way(map, part, size, trip_ms, map_workers[w]));
+            fprintf(out, "\n");
+        }
+    }
+    fprintf(out, "\n  The simplest way within 3%% of the fastest, for a machine for each process. "
+                 "All sizes: winner_map.csv.\n");
+}
+
+void summary_print_map(const struct run *run, int *section, FILE *out)
+{
+    struct csv_table map = {0};
+    char *path = run_data_path(run->dir, "winner_map.csv");
+    if (path && access(path, R_OK) == 0 && csv_table_read(&map, path) == STATUS_OK &&
+        map.rows > 0) {
+        summary_heading(section, out, "Predicted: the fastest way on other clusters");
+        print_map(&map, out);
+    }
+    csv_table_free(&map);
+    free(path);
 }
 
 /* -------- what was left out ------------------------------------------------------------------- */

@@ -71,6 +71,29 @@ grep -q 'outside: 1.78 times the most workers fitted (9), 2 times the most bytes
 awk 'FNR == NR && $2 == "ring" && !slow { slow = $3 } FNR != NR && $2 == "ring" && !fast { fast = $3 } END { exit !(fast < slow / 8) }' said fast ||
     fail "a link ten times as fast: $(grep -m 1 ring said) $(grep -m 1 ring fast)"
 
+# In racks of four at 4:1 an uplink is as fast as a link, and carries what one rank of a ring sends. At 8:1 it is half
+# as fast.
+"$psring" predict --cost-model model.json --workers 16 --racks 4:8 --sizes 8388608 >racks
+awk '$1 == 8388608 && $2 == "ring" { found = 1; off = $3 / 1575.9 - 1; exit !(off < 0.002 && off > -0.002) } END { if (!found) exit 1 }' racks ||
+    fail "the ring of 16 workers in racks at 8:1: $(grep ring racks)"
+
+# The map of 3 wirings (10, 6 and 5 numbers of workers), 4 round trips, 10 sizes and 3 sets of machines. With the longest
+# vector the ring of 4 needs 1.5 * 2^28 / 20 MB/s, and servers on 4 further machines two thirds of that.
+echo old >map.csv
+"$psring" predict --cost-model model.json --map map.csv >said
+(($(wc -l <map.csv) == 1 + (10 + 6 + 5) * 4 * 10 * 3)) || fail "the map has $(wc -l <map.csv) lines"
+awk -F, '
+    NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    $at["way"] == "" { empty++ }
+    $at["predicted_us"] > 1.03 * $at["ring_us"] { slower++ }
+    $at["wiring"] != "flat" || $at["added_rtt_ms"] > 0 || $at["bytes"] != 268435456 || $at["workers"] != 4 { next }
+    $at["machines"] == "workers alone" { alone = $at["way"]; off = $at["predicted_us"] / 20132659 - 1 }
+    $at["machines"] == "as many spare machines" { spare = $at["way"] }
+    $at["machines"] == "a server in the switch" { in_switch = $at["way"] }
+    END { exit !(!empty && !slower && alone == "ring" && off < 0.002 && off > -0.002 && spare == "ps dedicated 4" && in_switch == "ps switch 1") }' map.csv ||
+    fail "the map's cells: $(grep 'flat,.*,0,4,268435456' map.csv)"
+grep -q '^Winner map of net, .* cells$' said || fail "no words about the map: $(cat said)"
+
 # Paced steps with one bucket of 4.8 MB: 100 ms, then the whole ring of 4, 0.6 + 1.5 * 4799528 / 20e3 = 360.6 ms.
 {
     echo backend,transport,network,compute,workers,servers,placement,sync,model,step_ms_median,bucket_mb

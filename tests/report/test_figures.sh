@@ -75,7 +75,12 @@ data_same()
 
 write_results
 mapfile -t figures < <("$root/plots/draw.sh" --list)
-expect 'there are eight figures' test ${#figures[@]} = 8
+expect 'there are nine figures' test ${#figures[@]} = 9
+{
+    echo network,link_bytes_per_s,wiring,machines,added_rtt_ms,workers,bytes,way,fitted
+    echo vcluster:800mbit,1e8,flat,workers alone,0,4,4194304,ring,1
+    echo vcluster:800mbit,1e8,flat,a server in the switch,10,4,4194304,ps switch 1,0
+} >"$dir/winner_map.csv"
 expect 'every figure, with its network' draws vcluster:800mbit "${figures[@]}"
 expect 'all transports are in the key of processor time' \
     test "$(grep -o '>over [a-z]*<' "$dir/cpu_vs_size.svg" | sort | uniq -c | tr -s ' \n' ' ')" = ' 2 >over mpi< 2 >over tcp< 2 >over zmq< '
