@@ -93,7 +93,9 @@ void summary_print_head(const struct run *run, FILE *out)
     else if (strncmp(network, "loopback", 8) == 0)
         fprintf(out, ": no per-node limit, topology effects do not show");
     if (rates_has_shape(network))
-        fprintf(out, "\nThe cluster has a shape, %s. Theory and efficiency assume equal links.",
+        fprintf(out,
+                "\nThe cluster has a shape, %s. Efficiency assumes equal links. Theory contains "
+                "racks, if their hosts have equal links.",
                 strchr(network, '/') + 1);
     fprintf(out, "\n");
     if (run->cores > 0)
