@@ -27,7 +27,7 @@ enum machines { MACHINES_ALONE, MACHINES_SPARE, MACHINES_SWITCH, MACHINE_SETS };
 static const char *const machine_names[] = {"workers alone", "as many spare machines",
                                             "a server in the switch"};
 
-struct place {
+struct map_place {
     const char *network;
     struct predict_cluster cluster; /* `spare` and `in_switch` are those of all sets together */
     enum wiring wiring;
@@ -38,7 +38,7 @@ struct place {
     uint64_t bytes;
 };
 
-struct cell {
+struct map_cell {
     struct predict_way way;
     const struct predict_model *model; /* NULL: no way has a formula */
     double best_s; /* of `way`; the fastest is at most PREDICT_REGRET_NEAR faster */
@@ -53,7 +53,7 @@ static bool has_machines(enum machines machines, const struct predict_way *way)
 }
 
 /* The seconds of a way over the transport that suits it best, and the model of that transport. */
-static double best_time(const struct predict_models *models, const struct place *place,
+static double best_time(const struct predict_models *models, const struct map_place *place,
                         const struct predict_way *way, const struct predict_model **of)
 {
     double best_s = (double)INFINITY;
@@ -76,8 +76,8 @@ static double best_time(const struct predict_models *models, const struct place 
 }
 
 /* Fills a cell for each set of machines. */
-static void fill_cells(const struct predict_models *models, const struct place *place,
-                       struct cell cells[MACHINE_SETS])
+static void fill_cells(const struct predict_models *models, const struct map_place *place,
+                       struct map_cell cells[MACHINE_SETS])
 {
     const struct predict_way *ways = place->ways;
     const struct predict_model *of[PREDICT_WAYS_MOST] = {NULL};
@@ -89,18 +89,18 @@ static void fill_cells(const struct predict_models *models, const struct place *
     }
     for (enum machines set = 0; set < MACHINE_SETS; set++) {
         double fastest_s = (double)INFINITY;
-        cells[set] = (struct cell){.ring_s = ring_s};
+        cells[set] = (struct map_cell){.ring_s = ring_s};
         for (size_t w = 0; w < place->way_count; w++)
             fastest_s = has_machines(set, &ways[w]) ? fmin(fastest_s, seconds[w]) : fastest_s;
         for (size_t w = 0; w < place->way_count && !cells[set].model; w++) {
             if (has_machines(set, &ways[w]) && seconds[w] <= (1 + PREDICT_REGRET_NEAR) * fastest_s)
-                cells[set] = (struct cell){ways[w], of[w], seconds[w], ring_s};
+                cells[set] = (struct map_cell){ways[w], of[w], seconds[w], ring_s};
         }
     }
 }
 
-static void list_fields(const struct place *place, enum machines machines, const struct cell *cell,
-                        struct fields *fields)
+static void list_fields(const struct map_place *place, enum machines machines,
+                        const struct map_cell *cell, struct fields *fields)
 {
     static char words[32]; /* until the next call */
     char outside[256];
@@ -128,17 +128,17 @@ static void list_fields(const struct place *place, enum machines machines, const
 }
 
 /* The writing of a map. */
-struct writer {
+struct map_writer {
     const struct predict_models *models;
     struct csv *csv;
     int *hosts;         /* (2 WORKERS_MOST) of workers and servers, if workers share hosts */
     size_t cells, ring; /* written; where the ring is within PREDICT_REGRET_NEAR */
 };
 
-static enum status write_place(struct writer *writer, const struct place *place)
+static enum status write_place(struct map_writer *writer, const struct map_place *place)
 {
     enum status status = STATUS_OK;
-    struct cell cells[MACHINE_SETS];
+    struct map_cell cells[MACHINE_SETS];
     fill_cells(writer->models, place, cells);
     for (enum machines set = 0; set < MACHINE_SETS; set++) {
         struct fields fields;
@@ -152,7 +152,7 @@ out:
 }
 
 /* Writes the places of one number of workers. */
-static enum status write_workers(struct writer *writer, struct place *place)
+static enum status write_workers(struct map_writer *writer, struct map_place *place)
 {
     enum status status = STATUS_OK;
     const struct predict_cluster *cluster = &place->cluster;
@@ -173,11 +173,11 @@ out:
 }
 
 /* Writes the places of one network and wiring. */
-static enum status write_wiring(struct writer *writer, const char *network, enum wiring wiring,
+static enum status write_wiring(struct map_writer *writer, const char *network, enum wiring wiring,
                                 const struct predict_cluster *wanted)
 {
     enum status status = STATUS_OK;
-    struct place place = {.network = network, .cluster = *wanted, .wiring = wiring};
+    struct map_place place = {.network = network, .cluster = *wanted, .wiring = wiring};
     struct predict_cluster *cluster = &place.cluster;
     int least = 2, most = WORKERS_MOST;
     cluster->in_switch = 1;
@@ -203,7 +203,7 @@ out:
     return status;
 }
 
-static enum status write_network(struct writer *writer, const struct predict_model *model,
+static enum status write_network(struct map_writer *writer, const struct predict_model *model,
                                  const struct predict_cluster *wanted)
 {
     enum status status = STATUS_OK;
@@ -227,12 +227,12 @@ enum status predict_write_map(const char *path, const struct predict_models *mod
 {
     enum status status, closed;
     struct fields fields;
-    struct writer writer = {.models = models, .hosts = malloc(2 * WORKERS_MOST * sizeof(int))};
+    struct map_writer writer = {.models = models, .hosts = malloc(2 * WORKERS_MOST * sizeof(int))};
     if (!writer.hosts)
         TRY(FAIL(STATUS_NO_MEMORY, "predict: no memory for a map"));
     if (unlink(path) != 0 && errno != ENOENT)
         TRY(FAIL(STATUS_IO, "%s: the old map cannot be replaced: %s", path, strerror(errno)));
-    list_fields(&(struct place){.network = ""}, MACHINES_ALONE, &(struct cell){0}, &fields);
+    list_fields(&(struct map_place){.network = ""}, MACHINES_ALONE, &(struct map_cell){0}, &fields);
     TRY(fields_csv_open(&fields, &writer.csv, path));
     for (size_t m = 0; m < models->count; m++) {
         if (predict_is_first(models, m))

@@ -14,21 +14,12 @@
 /* The .init of a suite: removes the caller's environment variables from the tests. */
 static inline void config_clean_environment(void)
 {
-    static const char *const names[] = {"PSRING_DATA",
-                                        "PSRING_NETWORK",
-                                        "PSRING_LINK_BITS",
-                                        "PSRING_RACKS",
-                                        "PSRING_BIND_SUBNET",
-                                        "OMPI_COMM_WORLD_RANK",
-                                        "PMIX_RANK",
-                                        "PMI_RANK",
-                                        "SLURM_PROCID",
-                                        "RANK",
-                                        "WORLD_SIZE",
-                                        "MASTER_ADDR",
-                                        "MASTER_PORT",
-                                        "LOCAL_RANK",
-                                        "TORCHELASTIC_USE_AGENT_STORE"};
+    static const char *const names[] = {
+        "PSRING_DATA",  "PSRING_NETWORK",     "PSRING_LINK_BITS",
+        "PSRING_RACKS", "PSRING_BIND_SUBNET", "OMPI_COMM_WORLD_RANK",
+        "PMIX_RANK",    "PMI_RANK",           "SLURM_PROCID",
+        "RANK",         "WORLD_SIZE",         "MASTER_ADDR",
+        "MASTER_PORT",  "LOCAL_RANK",         "TORCHELASTIC_USE_AGENT_STORE"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         unsetenv(names[i]);
 }

@@ -193,8 +193,9 @@ cluster_up()
 }
 
 # last_line FILE: print the last line of an ended run. It skips training's progress, which mpirun forwards through a
-# different pipe than errors, and Open MPI's messages about broken connections, "[host1][...". Both may come at the end.
+# different pipe than errors, and Open MPI's messages about broken connections, "[host1][...". Both may come at the end,
+# and two hosts' messages may share lines.
 last_line()
 {
-    grep -v -e '^epoch' -e '^\[' -e '^$' "$1" | tail -n 1
+    grep -v -e '^epoch' -e '^\[' -e '^mca_btl_' -e '^$' "$1" | tail -n 1
 }
