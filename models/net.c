@@ -9,9 +9,45 @@
 #include "common/base/status.h"
 #include "common/device/inputs.h"
 #include "models/cnn.h"
-#include "models/layer.h"
 
-enum { LAYERS_MAX = 64 };
+enum {
+    LAYERS_MAX = 64,
+    LAYER_TENSORS = 2, /* weight and bias */
+    LAYER_NAME_BYTES = 16,
+    LAYER_RANGE_BYTES = LAYER_NAME_BYTES + sizeof "backward",
+};
+
+/* A parameter tensor as its layer describes it. Fans of 0: it starts as zeros. */
+struct layer_tensor {
+    const char *name; /* "weight" */
+    size_t shape[NET_TENSOR_DIMS];
+    int ndim;
+    size_t fan_in, fan_out;
+};
+
+struct layer {
+    enum layer_kind kind;
+    char name[LAYER_NAME_BYTES];
+    char forward_range[LAYER_RANGE_BYTES], backward_range[LAYER_RANGE_BYTES]; /* see base/range.h */
+    uint16_t position; /* in the description: selects the layer's dropout numbers, fused or not */
+    struct shape in, out;
+
+    size_t tensor_count;
+    struct layer_tensor tensors[LAYER_TENSORS];
+    float *parameters[LAYER_TENSORS], *gradients[LAYER_TENSORS]; /* in the arenas */
+
+    double forward_flops, dx_flops, dw_flops; /* for one image; backward is dw plus dx, if wanted */
+    size_t dw_parts;                          /* parts in which dw becomes final, in turn */
+    /* What forward keeps for backward besides x and y; device memory. */
+    uint8_t *index; /* positions of maxima, with pooling */
+    void *kept;     /* conv2d.kept */
+    union {
+        struct conv2d conv;
+        struct pool2d pool;
+        struct dense dense;
+        float rate;
+    } of;
+};
 
 struct net {
     struct device *device;
@@ -45,19 +81,98 @@ struct net {
 
 /* -------- description ------------------------------------------------------------------------- */
 
-static const struct layer_ops *const layer_ops_of[] = {
-    [LAYER_CONV] = &conv_layer_ops,       [LAYER_POOL] = &pool_layer_ops,
-    [LAYER_DENSE] = &dense_layer_ops,     [LAYER_RELU] = &relu_layer_ops,
-    [LAYER_DROPOUT] = &dropout_layer_ops,
+static const char *const kind_names[] = {
+    [LAYER_CONV] = "conv", [LAYER_POOL] = "pool",       [LAYER_DENSE] = "dense",
+    [LAYER_RELU] = "relu", [LAYER_DROPOUT] = "dropout",
 };
+
+static void describe_conv(struct layer *layer, const struct layer_spec *spec,
+                          struct cnn_fused fused)
+{
+    struct conv2d *conv = &layer->of.conv;
+    *conv = (struct conv2d){.height = layer->in.height,
+                            .width = layer->in.width,
+                            .channels = layer->in.channels,
+                            .filters = spec->units,
+                            .kernel = spec->kernel,
+                            .padding = spec->padding,
+                            .relu = fused.relu,
+                            .pool = fused.pool};
+    CHECK(conv->height + 2 * conv->padding >= conv->kernel);
+    CHECK(conv->width + 2 * conv->padding >= conv->kernel);
+    layer->out = (struct shape){conv2d_out_size(conv, conv->height),
+                                conv2d_out_size(conv, conv->width), conv->filters};
+    size_t window = conv->kernel * conv->kernel;
+    layer->tensor_count = 2;
+    layer->tensors[0] =
+        (struct layer_tensor){.name = "weight",
+                              .shape = {conv->kernel, conv->kernel, conv->channels, conv->filters},
+                              .ndim = 4,
+                              .fan_in = window * conv->channels,
+                              .fan_out = window * conv->filters};
+    layer->tensors[1] = (struct layer_tensor){.name = "bias", .shape = {conv->filters}, .ndim = 1};
+    /* (output pixels x filters) sums of (kernel^2 x channels) products. dx and dw take the same
+     * each. */
+    size_t pixels = conv2d_window_size(conv, conv->height) * conv2d_window_size(conv, conv->width);
+    layer->forward_flops = 2.0 * (double)(pixels * conv->filters * window * conv->channels);
+    layer->dx_flops = layer->dw_flops = layer->forward_flops;
+}
+
+static void describe_dense(struct layer *layer, const struct layer_spec *spec,
+                           struct cnn_fused fused)
+{
+    size_t inputs = shape_count(layer->in), outputs = spec->units;
+    layer->of.dense = (struct dense){.inputs = inputs, .outputs = outputs, .relu = fused.relu};
+    layer->out = (struct shape){1, 1, outputs};
+    layer->tensor_count = 2;
+    layer->tensors[0] = (struct layer_tensor){.name = "weight",
+                                              .shape = {inputs, outputs},
+                                              .ndim = 2,
+                                              .fan_in = inputs,
+                                              .fan_out = outputs};
+    layer->tensors[1] = (struct layer_tensor){.name = "bias", .shape = {outputs}, .ndim = 1};
+    layer->forward_flops = 2.0 * (double)(inputs * outputs);
+    layer->dx_flops = layer->dw_flops = layer->forward_flops;
+    layer->dw_parts = (inputs + DENSE_BLOCK_INPUTS - 1) / DENSE_BLOCK_INPUTS;
+}
+
+/* Sets out, tensors, flops and `of`; `in` is set. `fused` names the following layers of the
+ * description that are part of this one. */
+static void describe_layer(struct layer *layer, const struct layer_spec *spec,
+                           struct cnn_fused fused)
+{
+    layer->kind = spec->kind;
+    layer->out = layer->in;
+    layer->dw_parts = 1;
+    switch (spec->kind) {
+    case LAYER_CONV:
+        describe_conv(layer, spec, fused);
+        break;
+    case LAYER_POOL:
+        layer->of.pool = (struct pool2d){layer->in.height, layer->in.width, layer->in.channels};
+        layer->out = (struct shape){layer->in.height / 2, layer->in.width / 2, layer->in.channels};
+        layer->forward_flops = (double)(3 * shape_count(layer->out)); /* comparisons */
+        break;
+    case LAYER_DENSE:
+        describe_dense(layer, spec, fused);
+        break;
+    case LAYER_RELU:
+    case LAYER_DROPOUT:
+        layer->of.rate = spec->rate;
+        layer->forward_flops = layer->dx_flops = (double)shape_count(layer->out);
+        break;
+    case LAYER_END:
+        break;
+    }
+}
 
 /* "conv2": the second of its kind. */
 static void name_layer(const struct net *net, struct layer *layer)
 {
     int number = 1;
     for (size_t i = 0; i < net->layer_count; i++)
-        number += net->layers[i].ops == layer->ops;
-    snprintf(layer->name, sizeof layer->name, "%s%d", layer->ops->kind, number);
+        number += net->layers[i].kind == layer->kind;
+    snprintf(layer->name, sizeof layer->name, "%s%d", kind_names[layer->kind], number);
     snprintf(layer->forward_range, sizeof layer->forward_range, "forward %s", layer->name);
     snprintf(layer->backward_range, sizeof layer->backward_range, "backward %s", layer->name);
 }
@@ -89,13 +204,10 @@ static void describe(struct net *net, const struct cnn *cnn, bool fuse)
         if (fuse)
             fused = cnn_fusible(spec);
         struct layer *layer = &net->layers[net->layer_count];
-        layer->ops = layer_ops_of[spec->kind];
-        layer->device = net->device;
         layer->position = (uint16_t)(spec - cnn->layers);
         layer->in = shape;
-        layer->dw_parts = 1;
+        describe_layer(layer, spec, fused);
         name_layer(net, layer);
-        layer->ops->describe(layer, spec, fused);
         shape = layer->out;
 
         struct net_layer *entry = &net->table[net->layer_count];
@@ -166,6 +278,28 @@ static enum status allocate_floats(struct net *net, const char *what, size_t cou
     return status;
 }
 
+/* Of all kinds of layers, those with maxima and convolutions keep something. */
+static enum status allocate_kept(struct device *device, struct layer *layer, size_t batch_max)
+{
+    enum status status = STATUS_OK;
+    bool pools = layer->kind == LAYER_POOL;
+    if (layer->kind == LAYER_DENSE)
+        TRY(device->ops->dense_prepare(device, &layer->of.dense, batch_max));
+    if (layer->kind == LAYER_CONV) {
+        TRY(device->ops->conv2d_prepare(device, &layer->of.conv, batch_max));
+        layer->kept = layer->of.conv.kept;
+        pools = layer->of.conv.pool;
+    }
+    if (pools) {
+        void *memory;
+        TRY(device_alloc(device, "positions of maxima", batch_max * shape_count(layer->out),
+                         &memory));
+        layer->index = memory;
+    }
+out:
+    return status;
+}
+
 static enum status allocate(struct net *net)
 {
     enum status status = STATUS_OK;
@@ -183,8 +317,7 @@ static enum status allocate(struct net *net)
             layer->parameters[t] = net->parameters + net->tensors[position].offset;
             layer->gradients[t] = net->gradients + net->tensors[position].offset;
         }
-        if (layer->ops->prepare)
-            TRY(layer->ops->prepare(layer, net->batch_max));
+        TRY(allocate_kept(net->device, layer, net->batch_max));
     }
     TRY(allocate_floats(net, "gradients by activations", largest, &net->dy[0]));
     TRY(allocate_floats(net, "gradients by activations", largest, &net->dy[1]));
@@ -267,7 +400,130 @@ void net_free(struct net **net)
     free(n);
 }
 
-/* A net's steps: forward, backward, and access to the results. */
+/* -------- one layer --------------------------------------------------------------------------- */
+
+/* State of notifications about one layer's parameters or gradients (net_range_hook): the caller of
+ * the pass has been notified of all elements from `end` on. */
+struct layer_ranges {
+    net_range_hook *hook; /* NULL: the caller needs no notification */
+    void *context;
+    size_t first, end; /* elements of the arena; `first`: the layer's first one */
+};
+
+static struct layer_ranges ranges_of(const struct net_layer *layer, net_range_hook *hook,
+                                     void *context)
+{
+    return (struct layer_ranges){hook, context, layer->first, layer->first + layer->count};
+}
+
+/* Notifies the caller of the pass of the layer's elements from `first` on, except those that it has
+ * been notified of. The weight is a layer's first tensor, so its elements have the same numbers as
+ * the layer's. The bias follows it and belongs to the first notification. */
+static void notify(struct layer_ranges *ranges, size_t first)
+{
+    size_t begin = ranges->first + first;
+    if (!ranges->hook || begin >= ranges->end)
+        return;
+    ranges->hook(ranges->context, begin, ranges->end - begin);
+    ranges->end = begin;
+}
+
+/* The rows of a dense layer's weight before `end` that are computed next: all rows, unless the
+ * caller waits for a part. */
+static struct dense_rows rows_before(const struct net *net, const struct dense *dense, size_t end,
+                                     const struct layer_ranges *ranges)
+{
+    size_t rows = ranges->hook ? net->device->ops->dense_rows(net->device, dense) : end;
+    return (struct dense_rows){(end - 1) / rows * rows, end};
+}
+
+/*
+ * Dropout sets random activations to 0 and scales the others so that the mean stays the same. The
+ * mask is never stored. It is a function of (seed, rank, step, layer, element), and the backward
+ * pass draws it again: the gradient is the same mask times dy. Source: Srivastava et al. 2014,
+ * section 10 ("inverted" at training time).
+ */
+static void drop_out(const struct net *net, const struct layer *layer, size_t count,
+                     const float *from, float *to)
+{
+    struct dropout dropout = {.rate = layer->of.rate,
+                              .key = rng_key(net->step.seed, RNG_DROPOUT, net->step.rank),
+                              .step_at = net->step_at.memory,
+                              .layer = layer->position};
+    net->device->ops->dropout(net->device, &dropout, count, from, to);
+}
+
+/* From x (batch, in) to y (batch, out), both in device memory. */
+static void forward(const struct net *net, const struct layer *layer, const float *x, float *y,
+                    struct layer_ranges *ranges)
+{
+    struct device *device = net->device;
+    const struct device_ops *ops = device->ops;
+    const float *w = layer->parameters[0], *bias = layer->parameters[1];
+    size_t batch = net->batch, count = batch * shape_count(layer->out);
+    switch (layer->kind) {
+    case LAYER_CONV:
+        ops->conv2d_forward(device, &layer->of.conv, batch, x, w, bias, y, layer->index);
+        break;
+    case LAYER_POOL:
+        ops->maxpool_forward(device, &layer->of.pool, batch, x, y, layer->index);
+        break;
+    case LAYER_DENSE:
+        for (size_t end = layer->of.dense.inputs; end > 0;) {
+            const struct dense_rows rows = rows_before(net, &layer->of.dense, end, ranges);
+            notify(ranges, rows.first * layer->of.dense.outputs);
+            ops->dense_forward(device, &layer->of.dense, batch, rows, x, w, bias, y);
+            end = rows.first;
+        }
+        break;
+    case LAYER_RELU:
+        ops->relu_forward(device, count, x, y);
+        break;
+    case LAYER_DROPOUT:
+        drop_out(net, layer, count, x, y);
+        break;
+    case LAYER_END:
+        break;
+    }
+}
+
+/* From pass->dy to pass->dx, if it is wanted, and to the layer's gradients. */
+static void backward(const struct net *net, const struct layer *layer, const struct backward *pass,
+                     struct layer_ranges *ranges)
+{
+    struct device *device = net->device;
+    const struct device_ops *ops = device->ops;
+    size_t batch = net->batch, count = batch * shape_count(layer->out);
+    switch (layer->kind) {
+    case LAYER_CONV:
+        ops->conv2d_backward(device, &layer->of.conv, batch, pass);
+        break;
+    case LAYER_POOL:
+        if (pass->dx)
+            ops->maxpool_backward(device, &layer->of.pool, batch, pass->index, pass->dy, pass->dx);
+        break;
+    case LAYER_DENSE:
+        for (size_t end = layer->of.dense.inputs; end > 0;) {
+            const struct dense_rows rows = rows_before(net, &layer->of.dense, end, ranges);
+            ops->dense_backward(device, &layer->of.dense, batch, rows, pass);
+            notify(ranges, rows.first * layer->of.dense.outputs);
+            end = rows.first;
+        }
+        break;
+    case LAYER_RELU:
+        if (pass->dx)
+            ops->relu_backward(device, count, pass->y, pass->dy, pass->dx);
+        break;
+    case LAYER_DROPOUT:
+        if (pass->dx)
+            drop_out(net, layer, count, pass->dy, pass->dx);
+        break;
+    case LAYER_END:
+        break;
+    }
+}
+
+/* -------- all layers -------------------------------------------------------------------------- */
 
 void net_watch(struct net *net, net_pass_hook *hook, void *context)
 {
@@ -285,26 +541,6 @@ void net_set_step(struct net *net, uint64_t step)
     *(uint64_t *)net->step_at.host = step;
 }
 
-static struct layer_ranges ranges_of(const struct net_layer *layer, net_range_hook *hook,
-                                     void *context)
-{
-    return (struct layer_ranges){.hook = hook,
-                                 .context = context,
-                                 .first = layer->first,
-                                 .end = layer->first + layer->count};
-}
-
-/* The weight is a layer's first tensor, so its elements have the same numbers as the layer's. The
- * bias follows it and belongs to the first notification. */
-void layer_notify(struct layer_ranges *ranges, size_t first)
-{
-    if (!ranges || ranges->first + first >= ranges->end)
-        return;
-    size_t begin = ranges->first + first;
-    ranges->hook(ranges->context, begin, ranges->end - begin);
-    ranges->end = begin;
-}
-
 void net_before_forward(struct net *net, net_range_hook *hook, void *context)
 {
     net->needs = hook;
@@ -320,23 +556,17 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
     if (step->training)
         net_set_step(net, step->step);
     const float *x = images;
-    net_range_hook *needs = step->training ? net->needs : NULL;
     for (size_t i = 0; i < net->layer_count; i++) {
-        struct layer *layer = &net->layers[i];
+        const struct layer *layer = &net->layers[i];
+        struct layer_ranges ranges =
+            ranges_of(&net->table[i], step->training ? net->needs : NULL, net->needs_context);
         net->x[i] = x;
-        if (layer->ops->training_only && !step->training)
+        if (layer->kind == LAYER_DROPOUT && !step->training) /* the identity */
             continue;
-        struct layer_ranges ranges = ranges_of(&net->table[i], needs, net->needs_context);
-        struct layer_pass pass = {.batch = batch,
-                                  .step = &net->step,
-                                  .step_at = net->step_at.memory,
-                                  .x = x,
-                                  .y = net->y[i],
-                                  .ranges = needs ? &ranges : NULL};
         if (layer->dw_parts == 1)
-            layer_notify(pass.ranges, 0);
+            notify(&ranges, 0);
         range_begin(layer->forward_range, &(struct range_about){.kind = RANGE_COMPUTE});
-        layer->ops->forward(layer, &pass);
+        forward(net, layer, x, net->y[i], &ranges);
         range_end();
         if (net->watch)
             net->watch(net->watch_context, i, false);
@@ -358,23 +588,24 @@ enum status net_backward(struct net *net, net_range_hook *hook, void *context)
     CHECK(net->step.training && net->batch > 0);
     float *dy = net->dlogits;
     for (size_t i = net->layer_count; i-- > 0;) {
-        struct layer *layer = &net->layers[i];
+        const struct layer *layer = &net->layers[i];
         struct layer_ranges ranges = ranges_of(&net->table[i], hook, context);
-        /* Two buffers in turn: a layer reads one and writes the other. */
-        struct layer_pass pass = {.batch = net->batch,
-                                  .step = &net->step,
-                                  .step_at = net->step_at.memory,
-                                  .x = net->x[i],
-                                  .y = net->y[i],
-                                  .dy = dy,
-                                  .dx = i > 0 ? net->dy[i % 2] : NULL,
-                                  .ranges = hook ? &ranges : NULL};
+        const struct backward pass = {
+            .x = net->x[i],
+            .w = layer->parameters[0],
+            .y = net->y[i],
+            .index = layer->index,
+            .dy = dy,
+            .dx = i > 0 ? net->dy[i % 2] : NULL, /* in turn: a layer reads one, writes the other */
+            .dw = layer->gradients[0],
+            .dbias = layer->gradients[1],
+        };
         range_begin(layer->backward_range, &(struct range_about){.kind = RANGE_COMPUTE});
-        layer->ops->backward(layer, &pass);
+        backward(net, layer, &pass, &ranges);
         range_end();
         if (net->watch)
             net->watch(net->watch_context, i, true);
-        layer_notify(pass.ranges, 0);
+        notify(&ranges, 0);
         dy = pass.dx;
     }
     return STATUS_OK;
