@@ -282,12 +282,18 @@ static struct predict_terms fit_constants(const struct problem *problem,
 
 /* -------- intervals --------------------------------------------------------------------------- */
 
-static void add_covariance(struct predict_fit *fit, const struct predict_terms *resampled)
+/* A resample without the rows that show a constant may have any value of it. What is farther from
+ * the constant's 95% interval than the interval is wide is cut to that distance: 5.9 standard
+ * deviations of a normal distribution. Changes `resampled`. */
+static void add_covariance(struct predict_fit *fit, struct predict_terms *resampled)
 {
     double mean[PREDICT_TERMS] = {0};
     for (int r = 0; r < RESAMPLES; r++) {
-        for (int t = 0; t < PREDICT_TERMS; t++)
-            mean[t] += resampled[r].of[t] / RESAMPLES;
+        for (int t = 0; t < PREDICT_TERMS; t++) {
+            double low = fit->low.of[t], high = fit->high.of[t], *value = &resampled[r].of[t];
+            *value = fmin(fmax(*value, low - (high - low)), high + (high - low));
+            mean[t] += *value / RESAMPLES;
+        }
     }
     for (int r = 0; r < RESAMPLES; r++) {
         for (int t = 0; t < PREDICT_TERMS; t++) {
