@@ -38,7 +38,7 @@ struct layer {
 
     double forward_flops, dx_flops, dw_flops; /* for one image; backward is dw plus dx, if wanted */
     size_t dw_parts;                          /* parts in which dw becomes final, in turn */
-    /* What forward keeps for backward besides x and y; device memory. */
+    /* Forward keeps them for backward, besides x and y; device memory. */
     uint8_t *index; /* positions of maxima, with pooling */
     void *kept;     /* conv2d.kept */
     union {
@@ -278,7 +278,7 @@ static enum status allocate_floats(struct net *net, const char *what, size_t cou
     return status;
 }
 
-/* Of all kinds of layers, those with maxima and convolutions keep something. */
+/* Only layers with maxima and convolutions keep something. */
 static enum status allocate_kept(struct device *device, struct layer *layer, size_t batch_max)
 {
     enum status status = STATUS_OK;

@@ -207,7 +207,7 @@ static struct cost_traffic halving_traffic(const struct cost_shape *shape, int r
     return (struct cost_traffic){bytes, bytes};
 }
 
-/* While halving, a rank sends each partner the chunks of the partner's new group; while doubling,
+/* While halving, a rank sends each partner the chunks of the partner's new group. While doubling,
  * those of its own. */
 static void halving_flows_of(const struct cost_shape *shape, int rank, cost_flow *flow,
                              void *context)

@@ -131,7 +131,7 @@ struct cost_traffic cost_rank_traffic(const struct cost_formula *formula,
 
 enum { ENDS_MOST = 1024 };
 
-/* What passes the ends of links: the uplinks of racks, or the links of hosts. */
+/* The bytes that pass the ends of links: the uplinks of racks, or the links of hosts. */
 struct ends {
     const struct cost_shape *shape;
     int (*end_of)(const struct cost_shape *shape, int node); /* -1: the node is at no such end */

@@ -134,8 +134,8 @@ bool cost_same_host(const struct cost_shape *shape, int one, int other);
  * link, and each rank counts as having one. */
 struct cost_shape cost_with_links(const struct cost_shape *shape);
 
-/* What the busiest host's link carries in its busier direction, by flows, in units of the message:
- * of one that can be cut evenly. */
+/* The load of the busiest host's link in its busier direction, by flows, in units of a message that
+ * can be cut evenly. */
 double cost_host_load(const struct cost_formula *formula, const struct cost_shape *shape);
 
 /* Bytes on the wire of `count` of the shape's elements. */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -383,6 +384,281 @@ out:
     stream_close(&plain.socket);
     if (listens)
         listener_close(&listener);
+    return status;
+}
+
+/* -------- a server on plain sockets ----------------------------------------------------------- */
+
+/*
+ * Rank 0 serves, all others are its workers. A turn is one all-reduce: the server receives a
+ * vector from each worker, adds, and sends the sum to each. It adds what all workers have sent at
+ * once, while it is in the caches, and sends it while the remainder arrives. Nothing is framed,
+ * acknowledged or copied. Each rank uses one thread.
+ */
+enum { TURN_SERIES = 7, TURNS_MOST = 10, TURN_WINDOW_BYTES = 512 << 10 };
+static const double series_s = 0.1;           /* about; a series has at least one turn */
+static const double far_bytes_per_s = 1.25e9; /* a window holds what a faster link delays */
+
+/* One connection's part of a turn. */
+struct way {
+    int socket;
+    char *to;         /* (bytes) what arrives */
+    const char *from; /* (bytes) what leaves */
+    size_t received, sent;
+};
+
+/* One rank's end: a way to each worker, or one to the server. */
+struct turns {
+    struct world *world;
+    int64_t timeout_ms; /* of a turn */
+    bool serves;
+    int way_count;
+    int *sockets;         /* (world size) the server's by rank; a worker's is the first */
+    struct way *ways;     /* (world size) the server's: of ranks 1, 2, ... */
+    struct pollfd *polls; /* (world size) */
+    size_t bytes;
+    size_t window; /* a worker sends so much more than it has received */
+    float *memory; /* the server's: the workers' vectors, of which the first becomes the sum. A
+                    * worker's: its vector, and the sum */
+};
+
+static enum status turn_failed(const struct turns *turns, int way, int error)
+{
+    return FAIL(error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT,
+                "bench --baselines: a server on plain sockets: rank %d: %s; check that this rank "
+                "runs and that the hosts reach each other, or omit --baselines",
+                turns->serves ? way + 1 : 0, strerror(error));
+}
+
+/* Moves what can move at once: receives up to `bytes` bytes, and sends up to `ready`. `*moved`:
+ * something did. */
+static int way_move(struct way *way, size_t bytes, size_t ready, bool *moved)
+{
+    if (way->received < bytes) {
+        ssize_t got =
+            recv(way->socket, way->to + way->received, bytes - way->received, MSG_DONTWAIT);
+        if (got == 0)
+            return ECONNRESET;
+        if (got < 0 && errno != EAGAIN && errno != EINTR)
+            return errno;
+        way->received += got > 0 ? (size_t)got : 0;
+        *moved = *moved || got > 0;
+    }
+    if (way->sent < ready) {
+        ssize_t gone = send(way->socket, way->from + way->sent, ready - way->sent,
+                            MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (gone < 0 && errno != EAGAIN && errno != EINTR)
+            return errno;
+        way->sent += gone > 0 ? (size_t)gone : 0;
+        *moved = *moved || gone > 0;
+    }
+    return 0;
+}
+
+/* Adds what all workers have sent since `added`, in the order of their ranks. Returns how much is
+ * added now. */
+static size_t add_arrived(const struct turns *turns, size_t added)
+{
+    size_t all = turns->bytes;
+    for (int w = 0; w < turns->way_count; w++)
+        all = turns->ways[w].received < all ? turns->ways[w].received : all;
+    all -= all % sizeof(float);
+    for (int w = 1; w < turns->way_count; w++)
+        reduce_add((float *)(void *)(turns->ways[0].to + added),
+                   (const float *)(const void *)(turns->ways[w].to + added),
+                   (all - added) / sizeof(float));
+    return all;
+}
+
+/* The way that has moved least: all others may wait for it. */
+static int late_way(const struct turns *turns)
+{
+    int late = 0;
+    for (int w = 1; w < turns->way_count; w++) {
+        const struct way *one = &turns->ways[w], *least = &turns->ways[late];
+        late = one->received + one->sent < least->received + least->sent ? w : late;
+    }
+    return late;
+}
+
+/* Waits until a way can move, or until the deadline. */
+static enum status turn_wait(const struct turns *turns, size_t ready, int64_t deadline_ns)
+{
+    for (int w = 0; w < turns->way_count; w++) {
+        const struct way *way = &turns->ways[w];
+        int events =
+            (way->received < turns->bytes ? POLLIN : 0) | (way->sent < ready ? POLLOUT : 0);
+        turns->polls[w] = (struct pollfd){.fd = events ? way->socket : -1, .events = (short)events};
+    }
+    int count = poll(turns->polls, (nfds_t)turns->way_count, stream_poll_ms(deadline_ns));
+    return count < 0 && errno != EINTR ? turn_failed(turns, late_way(turns), errno) : STATUS_OK;
+}
+
+/* The deadline is the turn's: a peer that sends now and then does not move it. */
+static enum status turn(struct turns *turns)
+{
+    enum status status = STATUS_OK;
+    int64_t deadline_ns = stream_deadline_ns(turns->timeout_ms);
+    size_t ready = 0;
+    for (int w = 0; w < turns->way_count; w++)
+        turns->ways[w].received = turns->ways[w].sent = 0;
+    for (bool done = false; !done;) {
+        bool moved = false;
+        done = true;
+        if (!turns->serves)
+            ready = size_smaller(turns->ways[0].received + turns->window, turns->bytes);
+        for (int w = 0; w < turns->way_count; w++) {
+            struct way *way = &turns->ways[w];
+            int error = way_move(way, turns->bytes, ready, &moved);
+            TRY(error == 0 ? STATUS_OK : turn_failed(turns, w, error));
+            done = done && way->received == turns->bytes && way->sent == turns->bytes;
+        }
+        if (turns->serves)
+            ready = add_arrived(turns, ready);
+        if (!done && deadline_ns > 0 && clock_now_ns() >= deadline_ns)
+            TRY(turn_failed(turns, late_way(turns), ETIMEDOUT));
+        if (!done && !moved)
+            TRY(turn_wait(turns, ready, deadline_ns));
+    }
+out:
+    return status;
+}
+
+static enum status open_turns(struct turns *turns, const char *subnet)
+{
+    enum status status = STATUS_OK;
+    struct world *world = turns->world;
+    size_t size = (size_t)world->size, count = turns->bytes / sizeof(float);
+    struct listener listener;
+    union address address;
+    int workers = world->size - 1, error = 0, missing = -1;
+    turns->serves = world->rank == 0;
+    turns->way_count = turns->serves ? workers : 1;
+    turns->window = TURN_WINDOW_BYTES + (size_t)(world->round_trip_s * far_bytes_per_s);
+    turns->sockets = calloc(size, sizeof *turns->sockets);
+    turns->ways = calloc(size, sizeof *turns->ways);
+    turns->polls = calloc(size, sizeof *turns->polls);
+    turns->memory = memory_array((turns->serves ? size - 1 : 2) * turns->bytes);
+    for (size_t r = 0; turns->sockets && r < size; r++)
+        turns->sockets[r] = -1;
+    if (!turns->sockets || !turns->ways || !turns->polls || !turns->memory)
+        TRY(FAIL(STATUS_NO_MEMORY,
+                 "bench --baselines: a server on plain sockets: out of memory for vectors of %zu "
+                 "bytes of %d workers; omit --baselines",
+                 turns->bytes, workers));
+    if (turns->serves) {
+        TRY(world_choose_address(world, subnet, &address));
+        error = listener_open(&listener, &address, 0);
+        TRY(error == 0 ? STATUS_OK : plain_failed("listening", error));
+        address = listener.address;
+    }
+    status = world_broadcast(world, NULL, &address, sizeof address);
+    if (status == STATUS_OK && turns->serves) {
+        for (int r = 1; r < world->size; r++)
+            turns->sockets[r] = LISTENER_AWAITED;
+        missing = listener_let_in(&listener, world->run_id, turns->timeout_ms, turns->sockets,
+                                  world->size);
+    }
+    if (turns->serves)
+        listener_close(&listener);
+    TRY(status);
+    TRY(missing < 0 ? STATUS_OK : turn_failed(turns, missing - 1, ETIMEDOUT));
+    if (!turns->serves) {
+        error = listener_join(&address, world->run_id, world->rank, turns->timeout_ms,
+                              &turns->sockets[0]);
+        TRY(error == 0 ? STATUS_OK : turn_failed(turns, 0, error));
+    }
+    for (int w = 0; w < turns->way_count; w++) {
+        float *vector = turns->memory + (size_t)w * count;
+        turns->ways[w] = (struct way){.socket = turns->sockets[turns->serves ? w + 1 : 0],
+                                      .to = (char *)(turns->serves ? vector : vector + count),
+                                      .from = (const char *)turns->memory};
+    }
+out:
+    return status;
+}
+
+static void close_turns(struct turns *turns)
+{
+    for (int r = 0; turns->sockets && r < turns->world->size; r++) {
+        if (turns->sockets[r] >= 0)
+            stream_close(&turns->sockets[r]);
+    }
+    free(turns->sockets);
+    free(turns->ways);
+    free(turns->polls);
+    free(turns->memory);
+}
+
+/* Element i of rank r's vector; the sums are exact in float32. */
+static float turn_value(int rank, size_t i)
+{
+    return (float)(rank + (int)(i % 251));
+}
+
+/* One turn whose sums are checked, on a worker. */
+static enum status checked_turn(struct turns *turns)
+{
+    enum status status = STATUS_OK;
+    size_t count = turns->bytes / sizeof(float), wrong = 0;
+    int workers = turns->world->size - 1;
+    float *sum = turns->memory + count;
+    if (!turns->serves)
+        memset(sum, 0xff, turns->bytes);
+    TRY(turn(turns));
+    for (size_t i = 0; !turns->serves && i < count; i++)
+        wrong += sum[i] != (float)(workers * (workers + 1) / 2 + workers * (int)(i % 251));
+    if (wrong > 0)
+        TRY(FAIL(STATUS_WRONG,
+                 "bench --baselines: a server on plain sockets: %zu of %zu elements differ from "
+                 "the exact sum; check the network's hardware",
+                 wrong, count));
+out:
+    return status;
+}
+
+static enum status time_turns(struct turns *turns, double *median_us)
+{
+    enum status status = STATUS_OK;
+    struct world *world = turns->world;
+    double turn_s = 0, times_us[TURN_SERIES] = {0};
+    TRY(checked_turn(turns));
+    TRY(world_barrier(world, NULL));
+    int64_t start_ns = clock_now_ns();
+    TRY(turn(turns));
+    turn_s = (double)(clock_now_ns() - start_ns) * 1e-9;
+    TRY(world_max(world, NULL, &turn_s, 1));
+    int count = (int)fmin(fmax(series_s / turn_s, 1), TURNS_MOST);
+    for (int series = 0; series < TURN_SERIES; series++) {
+        TRY(world_barrier(world, NULL));
+        start_ns = clock_now_ns();
+        for (int i = 0; i < count; i++)
+            TRY(turn(turns));
+        if (!turns->serves)
+            times_us[series] = (double)(clock_now_ns() - start_ns) / (double)NS_PER_US / count;
+    }
+    TRY(world_max(world, NULL, times_us, TURN_SERIES));
+    TRY(checked_turn(turns));
+    *median_us = stats_median(times_us, TURN_SERIES);
+out:
+    return status;
+}
+
+enum status limits_server(struct limits *limits, struct world *world, const char *subnet,
+                          int64_t timeout_ms, size_t bytes)
+{
+    enum status status = STATUS_OK;
+    struct turns turns = {.world = world, .timeout_ms = timeout_ms, .bytes = bytes};
+    limits->server_us = 0;
+    limits->server_workers = world->size - 1;
+    if (world->size < 2)
+        return STATUS_OK;
+    TRY(open_turns(&turns, subnet));
+    for (size_t i = 0; !turns.serves && i < bytes / sizeof(float); i++)
+        turns.memory[i] = turn_value(world->rank, i);
+    TRY(time_turns(&turns, &limits->server_us));
+out:
+    close_turns(&turns);
     return status;
 }
 

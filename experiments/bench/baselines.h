@@ -1,7 +1,8 @@
 /*
  * The limits of this machine, measured in the same run as the all-reduces, which are compared with
- * them. The limits are the rate at which a core reads and writes memory, the round trip of a
- * message through ZeroMQ and on a plain socket, and the rate of plain TCP streams.
+ * them. The limits are the rate at which a core reads and writes memory, and the round trip of a
+ * message through ZeroMQ and on a plain socket. Others are the rate of plain TCP streams, and the
+ * time of a server on plain sockets.
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_BASELINES_H
 #define PSRING_EXPERIMENTS_BENCH_BASELINES_H
@@ -27,6 +28,8 @@ struct limits {
     double round_trip_us;  /* 4 bytes, DEALER to ROUTER and back, rank 0 and rank 1; the median */
     double socket_trip_us; /* the same on a plain TCP socket; both ranks poll without sleeping */
     double stream_bytes_per_s; /* one way of plain TCP, both ways at once (probe.h) */
+    double server_us;          /* of this row's size: limits_server */
+    int server_workers;        /* in that time */
 };
 
 /*
@@ -37,6 +40,18 @@ struct limits {
  */
 enum status limits_measure(struct limits *limits, struct world *world, const char *subnet,
                            int64_t timeout_ms, bool streams);
+
+/*
+ * Collective over the world: sets server_us on every rank; 0 in a world of one. It is the time in
+ * which rank 0 receives `bytes` bytes of float32 from each other rank, adds, and sends each the
+ * sum. It uses plain TCP sockets and one loop over poll(2), without messages of a protocol. The
+ * time is the median of 7 series without a barrier between their turns, each of the slowest worker.
+ * Two turns are checked. Memory: a vector of each worker at the server. A turn that takes longer
+ * than `timeout_ms` is an error. Errors: logged, with the rank that is missing or has ended;
+ * STATUS_WRONG if a sum is not exact.
+ */
+enum status limits_server(struct limits *limits, struct world *world, const char *subnet,
+                          int64_t timeout_ms, size_t bytes);
 
 /* Prints lines that start with '#', to stand above the table. Prints nothing if nothing was
  * measured. */

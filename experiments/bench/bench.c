@@ -193,9 +193,9 @@ static bool next_stretch(struct stretch *stretch, const struct config *config,
     return stretch->end > at;
 }
 
-static enum status run_sizes(const struct stretch *stretch, const struct bench_link *link,
-                             struct bench_connection *connection, struct outputs *outputs,
-                             struct bench_verdict *verdict)
+static enum status run_sizes(const struct stretch *stretch, struct world *world,
+                             struct bench_link link, struct bench_connection *connection,
+                             struct outputs *outputs, struct bench_verdict *verdict)
 {
     enum status status = STATUS_OK;
     const struct config *config = &stretch->config;
@@ -207,9 +207,12 @@ static enum status run_sizes(const struct stretch *stretch, const struct bench_l
         bench_size(config, index, &bytes);
         plan.count = bytes / sizeof(float);
         plan.series = config->bench.back_to_back ? bench_series_iters(plan.count) : 1;
+        if (config->bench.baselines)
+            TRY(limits_server(&link.machine, world, config->subnet,
+                              (int64_t)(config->timeout * 1000), bytes));
         for (int library = 0; library <= config->bench.via_library; library++) {
             plan.library = library;
-            TRY(run_size(config, link, connection, &plan, outputs, verdict));
+            TRY(run_size(config, &link, connection, &plan, outputs, verdict));
         }
     }
 out:
@@ -227,7 +230,7 @@ static enum status run_stretch(const struct stretch *stretch, struct world *worl
     if (stretch->config.bench.via_library)
         TRY(bench_connect_library(&connection));
     outputs->other_run = true;
-    TRY(run_sizes(stretch, link, &connection, outputs, verdict));
+    TRY(run_sizes(stretch, world, *link, &connection, outputs, verdict));
 out:
     (status == STATUS_OK ? bench_disconnect : bench_abandon)(&connection);
     return status;

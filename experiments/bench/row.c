@@ -156,6 +156,8 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_double(fields, "oversubscribed", racks ? row->oversubscribed : (double)NAN);
     fields_uint_if(fields, "uplink_bytes", racks, row->uplink_bytes);
     fields_uint_if(fields, "theory_uplink_bytes", racks, row->theory_uplink_bytes);
+    fields_double(fields, "tcp_server_us",
+                  row->limits.server_us > 0 ? row->limits.server_us : (double)NAN);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */
@@ -464,6 +466,10 @@ void bench_table_line(FILE *out, const struct bench_row *row)
                 percent_cell(bound, bench_row_hidden(row)));
     const char *verdict = bench_row_cpu_verdict(row);
     fprintf(out, "%s%s%s\n", row->library ? "  libpsring" : "", *verdict ? "  " : "", verdict);
+    if (row->limits.server_us > 0)
+        fprintf(out, "# a server on plain sockets, with %d workers: %.1f us, %.2f of the median\n",
+                row->limits.server_workers, row->limits.server_us,
+                row->limits.server_us / row->time_us.median);
     if (row->model.name)
         fprintf(out,
                 "# a step: %.1f ms computing + %.1f exposed = %.1f ms; scaling efficiency %s\n",

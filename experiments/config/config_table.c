@@ -197,8 +197,8 @@ static const struct config_row rows[] = {
               "print hosts and links, then exit."}},
     {RUNS(SWEEP | MODEL),
      {"baselines", 0, OPTION_FLAG, FIELD(bench.baselines),
-      .help = "Also measure memory bandwidth, round trips of 4 bytes (ZeroMQ and a socket) and TCP "
-              "streams."}},
+      .help = "Also measure memory bandwidth, round trips of 4 bytes (ZeroMQ and a socket), TCP "
+              "streams, and for each size a server on plain sockets."}},
     {RUNS(ALL),
      {"rendezvous", 0, OPTION_STRING, FIELD(rendezvous), .metavar = "ADDRESS",
       .help = "Start without mpirun: tcp://HOST:PORT, where rank 0 listens and all others connect. "

@@ -282,8 +282,8 @@ static struct predict_terms fit_constants(const struct problem *problem,
 
 /* -------- intervals --------------------------------------------------------------------------- */
 
-/* A resample without the rows that show a constant may have any value of it. What is farther from
- * the constant's 95% interval than the interval is wide is cut to that distance: 5.9 standard
+/* A resample without the rows that show a constant may have any value of it. Values farther
+ * from the constant's 95% interval than the interval is wide are cut to that distance: 5.9 standard
  * deviations of a normal distribution. Changes `resampled`. */
 static void add_covariance(struct predict_fit *fit, struct predict_terms *resampled)
 {

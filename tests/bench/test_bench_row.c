@@ -57,7 +57,9 @@ static struct bench_row example(void)
         .limits = {.add_bytes_per_s = 16e9,
                    .reduce_bytes_per_s = 20e9,
                    .round_trip_us = 45.5,
-                   .socket_trip_us = 17.25},
+                   .socket_trip_us = 17.25,
+                   .server_us = 500000,
+                   .server_workers = 4},
     };
 }
 
@@ -225,7 +227,8 @@ static const char contract[] =
     "compute_us_median,exposed_us_median,hosts,inter_host_hops,cpu_s_per_gb,interface,model_"
     "gradients,"
     "buckets,backward_us,scaling_efficiency,cpu_other,link_idle_us_median,time_us_p99,skew_ms,"
-    "link_rtt_us,series_iters,radix,rack_ranks,oversubscribed,uplink_bytes,theory_uplink_bytes\n";
+    "link_rtt_us,series_iters,radix,rack_ranks,oversubscribed,uplink_bytes,theory_uplink_bytes,"
+    "tcp_server_us\n";
 
 static void write_row(const char *path, const struct bench_row *row)
 {
@@ -283,16 +286,16 @@ Test(bench_row, csv)
                      "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
                      "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,17.25,,"
                      "96000000,96000000,none,none,0,1000000,4,4,1.25,comm,,,,,0.125,250,1240000,0,"
-                     "1500,1,,,,,\n");
+                     "1500,1,,,,,,500000\n");
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_str_eq(
         line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
               "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,"
               "ring,ring/simple,,,,,,,,bf16,off,1000000,62500,,,1.25,library,,,,,,250,1240000,"
-              "12.5,,10,4,16,4,1000,1004\n");
+              "12.5,,10,4,16,4,1000,1004,\n");
     cr_assert(fgets(line, sizeof line, file));
     cr_expect(
-        strstr(line, ",library,vgg16,35,600000,0.941176471,,,1240000,12.5,,10,4,16,4,1000,1004\n"),
+        strstr(line, ",library,vgg16,35,600000,0.941176471,,,1240000,12.5,,10,4,16,4,1000,1004,\n"),
         "a model's row: %s", line);
     cr_expect_null(fgets(line, sizeof line, file));
     fclose(file);
@@ -323,7 +326,8 @@ Test(bench_row, table_line)
         "    24000000       3    1000000.0    900000.0-1250000.0    1200000.0    1240000.0    "
         "1950000.0     24.00     "
         "36.00    72.0%     24000000     24000000     96000000     96000000    38%     1.25       "
-        "0\n");
+        "0\n# a server on plain sockets, with 4 workers: 500000.0 us, 0.50 of the median\n");
+    row.limits.server_us = 0;
     row.bytes_known = false;
     row.link_bytes_per_s = 0;
     row.theory_time_us = (double)NAN;

@@ -1,4 +1,4 @@
-/* Machine limits that need no peer. Those with peers: test_bench.sh. */
+/* Limits of a machine, and a server on plain sockets with peers that fail. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
@@ -7,6 +7,7 @@
 
 #include "common/base/util.h"
 #include "experiments/bench/baselines.h"
+#include "tests/lib/ranks.h"
 
 Test(limits, memory_has_a_speed)
 {
@@ -34,4 +35,120 @@ Test(limits, arrays_are_zeroed_and_aligned)
         free(memory);
     }
     cr_expect_null(memory_array(SIZE_MAX));
+}
+
+/* -------- a server on plain sockets, with ranks as processes ---------------------------------- */
+
+enum { BYTES = 300004, SHORT_MS = 300 };
+
+/* A rank that takes part. Its exit code is 1 after an error. */
+static int serve(struct world *world)
+{
+    struct limits limits = {0};
+    enum status status = limits_server(&limits, world, NULL, 20000, BYTES);
+    return status != STATUS_OK || limits.server_us <= 0 || limits.server_workers != 2;
+}
+
+static int serve_briefly(struct world *world)
+{
+    struct limits limits = {0};
+    return limits_server(&limits, world, NULL, SHORT_MS, BYTES) == STATUS_OK;
+}
+
+/* Connects as a worker does, and returns the connection. */
+static int join(struct world *world)
+{
+    union address address;
+    int socket = -1;
+    if (world_broadcast(world, NULL, &address, sizeof address) == STATUS_OK)
+        listener_join(&address, world->run_id, world->rank, 5000, &socket);
+    return socket;
+}
+
+static int join_and_send_nothing(struct world *world)
+{
+    char byte;
+    stream_receive(join(world), &byte, 1, 20000); /* until the server gives up */
+    return 0;
+}
+
+static int join_and_trickle(struct world *world)
+{
+    int socket = join(world);
+    while (send(socket, "....", 4, MSG_NOSIGNAL) == 4)
+        usleep(10000);
+    return 0;
+}
+
+static int join_and_end(struct world *world)
+{
+    int socket = join(world);
+    send(socket, "....", 4, MSG_NOSIGNAL);
+    close(socket);
+    return 0;
+}
+
+/* A server that answers each vector with another one. */
+static int serve_wrong_sums(struct world *world)
+{
+    static char vector[BYTES];
+    int sockets[] = {-1, LISTENER_AWAITED};
+    struct listener listener;
+    union address address;
+    cr_assert(world_choose_address(world, NULL, &address) == STATUS_OK);
+    cr_assert_eq(listener_open(&listener, &address, 0), 0);
+    address = listener.address;
+    cr_assert_eq(world_broadcast(world, NULL, &address, sizeof address), STATUS_OK);
+    cr_assert(listener_let_in(&listener, world->run_id, 5000, sockets, 2) < 0);
+    stream_receive(sockets[1], vector, sizeof vector, 5000);
+    vector[BYTES / 2]++;
+    stream_send(sockets[1], vector, sizeof vector, 5000);
+    stream_receive(sockets[1], vector, 1, 5000); /* until the worker ends */
+    return 0;
+}
+
+Test(limits, a_server_on_sockets_has_a_time)
+{
+    struct rank ranks[3];
+    for (int r = 0; r < 3; r++)
+        ranks[r] = (struct rank){.number = r, .world_size = 3, .run = serve};
+    ranks_run(ranks, 3);
+    ranks_all_well(ranks, 3);
+}
+
+static void expect_named(int (*faulty)(struct world *), const char *words)
+{
+    struct rank ranks[] = {{.number = 0, .world_size = 3, .run = serve_briefly},
+                           {.number = 1, .world_size = 3, .run = serve_briefly},
+                           {.number = 2, .world_size = 3, .run = faulty}};
+    ranks_run(ranks, 3);
+    cr_expect(ranks[0].code == 0 && strstr(ranks[0].said, words), "exit %d: %s", ranks[0].code,
+              ranks[0].said);
+    cr_expect(ranks[1].code == 0 && strstr(ranks[1].said, "rank 0"), "exit %d: %s", ranks[1].code,
+              ranks[1].said);
+}
+
+Test(limits, a_silent_worker_is_named)
+{
+    expect_named(join_and_send_nothing, "rank 2: Connection timed out");
+}
+
+/* The time-out is the turn's: single bytes do not move it. */
+Test(limits, a_trickling_worker_is_named)
+{
+    expect_named(join_and_trickle, "rank 2: Connection timed out");
+}
+
+Test(limits, an_ended_worker_is_named)
+{
+    expect_named(join_and_end, "rank 2: Connection reset");
+}
+
+Test(limits, wrong_sums_are_an_error)
+{
+    struct rank ranks[] = {{.number = 0, .world_size = 2, .run = serve_wrong_sums},
+                           {.number = 1, .world_size = 2, .run = serve}};
+    ranks_run(ranks, 2);
+    cr_expect(ranks[1].code == 1 && strstr(ranks[1].said, "1 of 75001 elements differ"),
+              "exit %d: %s", ranks[1].code, ranks[1].said);
 }
