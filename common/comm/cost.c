@@ -206,16 +206,17 @@ double cost_host_load(const struct cost_formula *formula, const struct cost_shap
 double cost_uplink_delay(const struct cost_formula *formula, const struct cost_shape *shape)
 {
     int hosts = 0;
+    struct cost_shape links = cost_with_links(shape);
     double uplink_bytes = (double)cost_uplink_bytes(formula, shape, 1);
     if (uplink_bytes == 0)
         return 1;
     for (int rank = 0; rank < shape->rack_ranks && rank < shape->topology.workers; rank++) {
         int first = 0;
-        while (!cost_same_host(shape, first, rank))
+        while (!cost_same_host(&links, first, rank))
             first++;
         hosts += first == rank;
     }
-    double host_bytes = (double)busiest_end(formula, shape, 1, host_of);
+    double host_bytes = (double)busiest_end(formula, &links, 1, host_of);
     return fmax(uplink_bytes * shape->oversubscribed / (hosts * host_bytes), 1);
 }
 

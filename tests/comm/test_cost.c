@@ -133,6 +133,10 @@ Test(cost, racks)
         uint64_t bytes = cost_uplink_bytes(in_racks.formula, &in_racks.shape, 1);
         cr_expect_eq(bytes, 4 * cases[i].uplink_elements, "case %zu: %ju", i, (uintmax_t)bytes);
         expect_close(time_s(&in_racks, &link), cases[i].slower * time_s(&cases[i].subject, &link));
+        /* All on one host: each rank counts as having a link, as without racks. */
+        const int together[16] = {0};
+        in_racks.shape.hosts = together;
+        expect_close(time_s(&in_racks, &link), cases[i].slower * time_s(&cases[i].subject, &link));
     }
 }
 
