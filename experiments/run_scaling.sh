@@ -27,8 +27,8 @@
 #
 # DIR gets bench.csv, train.csv, summary.txt, report.html, provenance.json and log.txt, and each figure as .svg, .png
 # and .pdf. If there are enough rows, model.json, predict.csv, predict.txt and winner_map.csv have the fitted model of
-# cost and its predictions. For the report's replay, trace-ring.json and trace-ps.json have three steps of training. The exit status
-# is 0 if every measurement that memory and time allow was made and was right.
+# cost and its predictions. For the report's replay, trace-ring.json and trace-ps.json have three steps of training. The
+# exit status is 0 if every measurement that memory and time allow was made and was right.
 set -euo pipefail
 export LC_ALL=C # decimal points and English messages in every locale
 

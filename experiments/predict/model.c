@@ -554,8 +554,9 @@ static bool read_model(const cJSON *object, struct predict_model *model)
     model->nominal_bytes_per_s = member(object, "nominal_link_bytes_per_s");
     /* Files of earlier versions lack these. */
     model->distance_s = isnan(distance_s) ? 0 : distance_s;
-    model->rack_ranks = rack_ranks <= PREDICT_WORKERS_MOST ? (int)rack_ranks : 0;
     model->oversubscribed = member(object, "oversubscribed");
+    bool racks = rack_ranks <= PREDICT_WORKERS_MOST && model->oversubscribed >= 1;
+    model->rack_ranks = racks ? (int)rack_ranks : 0;
     model->one_machine = predict_one_machine(model->network);
     model->fitted = (size_t)fitted;
     model->held_out = (size_t)held_out;
