@@ -98,14 +98,14 @@ static bool leaves_out(const struct consistency *consistency)
 }
 
 /* Makes workers late at random, and the slow worker always. Until it has skipped a step, its delay
- * doubles every ten steps, because the delay that counts as late depends on the machine's load. */
+ * doubles every four steps, because the delay that counts as late depends on the machine's load. */
 static void be_late(const struct trial *trial, const struct comm *comm, uint64_t step)
 {
     uint64_t chance = rng_mix64(step * 64 + (uint64_t)comm_rank(comm));
     bool slow = comm_rank(comm) == trial->slow;
     int64_t late_ns = (int64_t)(chance / 16 % 400) * 1000;
     if (slow && leaves_out(&trial->consistency) && comm_progress(comm)->left_out == 0)
-        late_ns <<= step / 10 < 12 ? step / 10 : 12;
+        late_ns <<= step / 4 < 12 ? step / 4 : 12;
     if (slow || chance % 16 == 0)
         clock_sleep_until_ns(clock_now_ns() + late_ns);
 }
