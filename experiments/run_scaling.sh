@@ -6,7 +6,7 @@
 # system forbids network namespaces to this user, it prints the reason and measures on loopback, where links have no
 # limit. With GPUs and NCCL, it also measures between GPUs.
 #
-#   --quick | --full    a sweep of under 5 minutes, or of hours (default: half an hour)
+#   --quick | --full    a sweep of about 5 minutes, or of hours (default: half an hour)
 #   --out DIR           folder of the results (default: results-DATE-TIME); replaces an earlier run's
 #   --hosts LIST        numbers of workers, e.g. 1,2,4,8; or real machines that mpirun reaches and that have this folder
 #                       at the same path: a,b,c,d, or @FILE (a hostfile), or slurm (this Slurm allocation). The script

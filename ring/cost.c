@@ -208,7 +208,7 @@ static struct cost_traffic halving_traffic(const struct cost_shape *shape, int r
 }
 
 /* While halving, a rank sends each partner the chunks of the partner's new group. While doubling,
- * those of its own. */
+ * it sends those of its own group. */
 static void halving_flows_of(const struct cost_shape *shape, int rank, cost_flow *flow,
                              void *context)
 {

@@ -292,9 +292,47 @@ struct plain {
 static enum status plain_failed(const char *what, int error)
 {
     return FAIL(error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT,
-                "bench --baselines: round trip on a plain socket: %s: %s; check that the hosts "
-                "reach each other, choose the network with --subnet, or omit --baselines",
+                "bench --baselines: plain sockets: %s: %s; check that the ranks run and that the "
+                "hosts reach each other, choose the network with --subnet, or omit --baselines",
                 what, strerror(error));
+}
+
+static enum status peer_failed(int rank, int error)
+{
+    char name[24];
+    snprintf(name, sizeof name, "rank %d", rank);
+    return plain_failed(name, error);
+}
+
+/* Connects rank 0 with ranks 1 to count - 1: sockets[r] of rank 0 leads to rank r, sockets[0] of
+ * another rank to rank 0. Collective over the world. The caller sets sockets (count) to -1
+ * before and closes them. */
+static enum status connect_to_first(struct world *world, const char *subnet, int64_t timeout_ms,
+                                    int *sockets, int count)
+{
+    enum status status = STATUS_OK;
+    struct listener listener = {.socket = -1};
+    union address address;
+    int error = 0, missing = -1;
+    if (world->rank == 0) {
+        TRY(world_choose_address(world, subnet, &address));
+        error = listener_open(&listener, &address, 0);
+        TRY(error == 0 ? STATUS_OK : plain_failed("listening", error));
+        address = listener.address;
+    }
+    TRY(world_broadcast(world, NULL, &address, sizeof address));
+    if (world->rank == 0) {
+        for (int r = 1; r < count; r++)
+            sockets[r] = LISTENER_AWAITED;
+        missing = listener_let_in(&listener, world->run_id, timeout_ms, sockets, count);
+        TRY(missing < 0 ? STATUS_OK : peer_failed(missing, ETIMEDOUT));
+    } else if (world->rank < count) {
+        error = listener_join(&address, world->run_id, world->rank, timeout_ms, &sockets[0]);
+        TRY(error == 0 ? STATUS_OK : peer_failed(0, error));
+    }
+out:
+    listener_close(&listener);
+    return status;
 }
 
 static enum status plain_receive(const struct plain *plain, char bytes[TRIP_BYTES])
@@ -342,48 +380,23 @@ out:
     return status;
 }
 
-/* Rank 0 accepts the connection of rank 1. */
-static enum status plain_accept(struct plain *plain, struct listener *listener, uint64_t run_id)
-{
-    int sockets[] = {-1, LISTENER_AWAITED};
-    if (listener_let_in(listener, run_id, plain->timeout_ms, sockets, 2) >= 0)
-        return plain_failed("connecting", ETIMEDOUT);
-    plain->socket = sockets[1];
-    return STATUS_OK;
-}
-
 static enum status limits_socket_trip(struct world *world, const char *subnet, int64_t timeout_ms,
                                       double *median_us)
 {
     enum status status = STATUS_OK;
-    struct plain plain = {.socket = -1, .timeout_ms = timeout_ms};
-    struct listener listener;
-    union address address;
-    bool listens = false;
-    int error = 0;
+    struct plain plain = {.timeout_ms = timeout_ms};
+    int sockets[] = {-1, -1};
     *median_us = 0;
-    if (world->rank == 0) {
-        TRY(world_choose_address(world, subnet, &address));
-        error = listener_open(&listener, &address, 0);
-        TRY(error == 0 ? STATUS_OK : plain_failed("listening", error));
-        listens = true;
-        address = listener.address;
-    }
-    TRY(world_broadcast(world, NULL, &address, sizeof address));
-    if (world->rank == 1) {
-        error = listener_join(&address, world->run_id, 1, timeout_ms, &plain.socket);
-        TRY(error == 0 ? STATUS_OK : plain_failed("connecting", error));
-        TRY(time_trips(plain_there_and_back, &plain, median_us));
-    }
-    if (world->rank == 0) {
-        TRY(plain_accept(&plain, &listener, world->run_id));
+    TRY(connect_to_first(world, subnet, timeout_ms, sockets, 2));
+    plain.socket = sockets[world->rank == 0];
+    if (world->rank == 0)
         TRY(plain_echo(&plain));
-    }
+    if (world->rank == 1)
+        TRY(time_trips(plain_there_and_back, &plain, median_us));
     TRY(world_max(world, NULL, median_us, 1));
 out:
-    stream_close(&plain.socket);
-    if (listens)
-        listener_close(&listener);
+    stream_close(&sockets[0]);
+    stream_close(&sockets[1]);
     return status;
 }
 
@@ -424,10 +437,7 @@ struct turns {
 
 static enum status turn_failed(const struct turns *turns, int way, int error)
 {
-    return FAIL(error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT,
-                "bench --baselines: a server on plain sockets: rank %d: %s; check that this rank "
-                "runs and that the hosts reach each other, or omit --baselines",
-                turns->serves ? way + 1 : 0, strerror(error));
+    return peer_failed(turns->serves ? way + 1 : 0, error);
 }
 
 /* Moves what can move at once: receives up to `bytes` bytes, and sends up to `ready`. `*moved`:
@@ -529,9 +539,7 @@ static enum status open_turns(struct turns *turns, const char *subnet)
     enum status status = STATUS_OK;
     struct world *world = turns->world;
     size_t size = (size_t)world->size, count = turns->bytes / sizeof(float);
-    struct listener listener;
-    union address address;
-    int workers = world->size - 1, error = 0, missing = -1;
+    int workers = world->size - 1;
     turns->serves = world->rank == 0;
     turns->way_count = turns->serves ? workers : 1;
     turns->window = TURN_WINDOW_BYTES + (size_t)(world->round_trip_s * far_bytes_per_s);
@@ -546,28 +554,7 @@ static enum status open_turns(struct turns *turns, const char *subnet)
                  "bench --baselines: a server on plain sockets: out of memory for vectors of %zu "
                  "bytes of %d workers; omit --baselines",
                  turns->bytes, workers));
-    if (turns->serves) {
-        TRY(world_choose_address(world, subnet, &address));
-        error = listener_open(&listener, &address, 0);
-        TRY(error == 0 ? STATUS_OK : plain_failed("listening", error));
-        address = listener.address;
-    }
-    status = world_broadcast(world, NULL, &address, sizeof address);
-    if (status == STATUS_OK && turns->serves) {
-        for (int r = 1; r < world->size; r++)
-            turns->sockets[r] = LISTENER_AWAITED;
-        missing = listener_let_in(&listener, world->run_id, turns->timeout_ms, turns->sockets,
-                                  world->size);
-    }
-    if (turns->serves)
-        listener_close(&listener);
-    TRY(status);
-    TRY(missing < 0 ? STATUS_OK : turn_failed(turns, missing - 1, ETIMEDOUT));
-    if (!turns->serves) {
-        error = listener_join(&address, world->run_id, world->rank, turns->timeout_ms,
-                              &turns->sockets[0]);
-        TRY(error == 0 ? STATUS_OK : turn_failed(turns, 0, error));
-    }
+    TRY(connect_to_first(world, subnet, turns->timeout_ms, turns->sockets, world->size));
     for (int w = 0; w < turns->way_count; w++) {
         float *vector = turns->memory + (size_t)w * count;
         turns->ways[w] = (struct way){.socket = turns->sockets[turns->serves ? w + 1 : 0],
