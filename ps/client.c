@@ -4,10 +4,10 @@
  * each server, and makes equal progress with all servers. If servers own the parameters, it stores
  * arrays on them and fetches arrays from them in the same way.
  *
- * An answer is received in the transport's memory and copied into place. It cannot be received in
- * place: its slot is posted when the push is queued, while the push is still being sent from that
- * memory. (Posting a slot only after the push has left is worse than a copy: servers then wait for
- * each other.)
+ * An answer's slot is posted when the push is queued, while the push is still being sent. (Posting
+ * it only after the push has left is worse than a copy: servers then wait for each other.) An
+ * answer over tcp is received in place, because it cannot come before the push has left. Other
+ * transports may still use that memory, so the answer is received in theirs and copied.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +64,14 @@ static struct message plain_message(size_t bucket, enum message_kind kind, uint6
     return codec_message(&plain, kind, step, span);
 }
 
+/* Where a chunk's answer belongs. */
+static void *place_of(const struct ps_client *client, const struct push_request *request,
+                      struct chunk chunk)
+{
+    return client->updates ? request->data + chunk.offset
+                           : codec_wire(&client->codecs[request->bucket], request->data, chunk);
+}
+
 /* Pushes or requests the next chunk of a server's shard, and expects an answer. */
 static enum status push_next(struct ps_client *client, int server,
                              const struct push_request *request)
@@ -86,7 +94,9 @@ static enum status push_next(struct ps_client *client, int server,
         push.length = 0;
     size_t slot = at(client, server, pushes->pushed);
     transport_slot_expect(&client->slots[slot], &answer);
-    TRY(transport_post(client->transport, &client->slots[slot], NULL));
+    void *into =
+        transport_answers_in_place(client->transport) ? place_of(client, request, chunk) : NULL;
+    TRY(transport_post(client->transport, &client->slots[slot], into));
     range_detail_open(&client->ranges[slot], "push to pull",
                       &(struct range_about){.kind = RANGE_SHARD,
                                             .bucket = (uint32_t)request->bucket,
@@ -180,7 +190,7 @@ static enum status take_answer(struct ps_client *client, const struct push_reque
                             client->tickets[at(client, (int)which, pushes->answered)]));
     if (!client->updates)
         codec_take(&client->codecs[request->bucket], request->data, chunk, slot->payload);
-    else if (slot->message.length > 0)
+    else if (slot->message.length > 0 && slot->payload != request->data + chunk.offset)
         memcpy(request->data + chunk.offset, slot->payload, slot->message.length);
     if (client->updates && request->kind == MESSAGE_PUSH)
         async_steps_answered(&client->steps, &slot->message);

@@ -617,6 +617,7 @@ const struct transport_ops transport_tcp_ops = {
     .name = "tcp",
     .summary = "plain TCP sockets",
     .descriptors = {.endpoint = 2, .peer = 1 /* a connection */},
+    .answers_in_place = true,
     .endpoint_bytes = sizeof(struct tcp_endpoint),
     .peer_bytes = sizeof(struct tcp_peer),
     .open = transport_tcp_open,

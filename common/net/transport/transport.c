@@ -396,6 +396,11 @@ void transport_slot_fini(struct transport_slot *slot, struct transport *transpor
     *slot = (struct transport_slot){0};
 }
 
+bool transport_answers_in_place(const struct transport *transport)
+{
+    return transport->ops->answers_in_place;
+}
+
 void transport_slot_expect(struct transport_slot *slot, const struct message *expected)
 {
     CHECK(!slot->posted);

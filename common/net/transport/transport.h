@@ -170,6 +170,9 @@ enum status transport_send(struct transport *transport, int peer, const struct m
                            const void *payload, uint64_t *ticket);
 bool transport_sent(struct transport *transport, int peer, uint64_t ticket);
 enum status transport_wait_sent(struct transport *transport, int peer, uint64_t ticket);
+/* Whether the answer to a message may be received into the memory of that message's payload. The
+ * slot may then be posted while the message is still being sent. */
+bool transport_answers_in_place(const struct transport *transport);
 /* Waits until this endpoint needs no payload any more. */
 enum status transport_flush(struct transport *transport);
 

@@ -47,6 +47,9 @@ struct transport_ops {
     struct {
         int process, endpoint, peer;
     } descriptors;
+    /* A payload is read once, in order. Nothing reads it any more when its receiver has all of it,
+     * and nothing writes to a slot's memory before its message arrives. */
+    bool answers_in_place;
     /* The bytes of the implementation's struct, which begins with a struct transport, and of one
      * entry of the array of its peers (by node), with which that struct ends. */
     size_t endpoint_bytes, peer_bytes;
