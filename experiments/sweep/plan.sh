@@ -16,28 +16,28 @@ SLOTS=2 # of each host, in the part of the sweep with several workers a host
 SLOT_HOSTS=4
 PUBLISHED_WORKERS=4 # largest number of workers that exchange a published model's gradients
 
-# configurations WORKERS: prints the configurations with this number of workers. In the quick sweep only the largest
-# number has all configurations; smaller ones have those of the first table. Real machines may be too few for the
-# largest number, so there every number has all. The quick sweep has no time for the tree.
+# configurations WORKERS: prints the configurations with this number of workers. The quick sweep has fewer. In it only
+# the largest number has more than those of the first table. Real machines may be too few for the largest number, so
+# there every number has them.
 configurations()
 {
-    local workers=$1 servers algorithm
-    if [[ ${mode:-} == quick && ! ${real_hosts:-} ]] && ((workers < max_workers)); then
+    local workers=$1 servers algorithm quick=''
+    [[ ${mode:-} != quick ]] || quick=yes
+    if [[ $quick && ! ${real_hosts:-} ]] && ((workers < max_workers)); then
         printf '%s\n' ps-dedicated-1 "ps-dedicated-$workers" "ps-colocated-$workers" ring rhd mpi-default | awk '!seen[$0]++'
         return
     fi
-    # 1, 2, W/2 and W servers, each once. The quick sweep has 1 and W, which the answer compares.
+    # 1, 2, W/2 and W servers, each once. The quick sweep has 1 and W on further machines, and W in the workers.
     for servers in $(printf '%d\n' 1 2 $((workers / 2)) "$workers" | sort -nu); do
         ((servers >= 1 && servers <= workers)) || continue
-        [[ ${mode:-} != quick || ${real_hosts:-} ]] || ((servers == 1 || servers == workers)) || continue
-        echo "ps-dedicated-$servers"
-        echo "ps-colocated-$servers"
+        [[ $quick ]] && ((servers > 1 && servers < workers)) || echo "ps-dedicated-$servers"
+        [[ $quick ]] && ((servers < workers)) || echo "ps-colocated-$servers"
     done
     ((workers < 2)) || echo "ps-mixed-$((workers / 2))"
     [[ ! ${has_switch:-} ]] || ((workers < 2)) || echo ps-switch-1
-    printf '%s\n' "${WITHOUT_SERVERS[@]}" | awk -v mode="${mode:-}" 'mode != "quick" || $0 != "tree"'
+    printf '%s\n' "${WITHOUT_SERVERS[@]}" | awk -v quick="$quick" 'quick == "" || $0 != "tree"'
     for algorithm in "${MPI_ALGORITHMS[@]}"; do
-        [[ ${mode:-} == quick && $algorithm == segmented ]] || echo "mpi-$algorithm"
+        [[ $quick && $algorithm != default ]] || echo "mpi-$algorithm"
     done
 }
 
