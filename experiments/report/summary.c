@@ -619,9 +619,12 @@ struct unsteady {
     const struct point *point;
 };
 
+/* First what the answer compares, with the most workers; the ring, the yardstick, before others. */
 static int by_weight(const void *a, const void *b)
 {
     const struct unsteady *one = a, *two = b;
+    if (one->row->part != two->row->part)
+        return one->row->part == PART_PLAIN ? -1 : 1;
     if (one->row->workers != two->row->workers)
         return two->row->workers - one->row->workers;
     const int ring = strcmp(one->point->who, "ring") == 0;

@@ -596,6 +596,7 @@ Test(results, what_was_disturbed_is_listed_for_the_sweep)
     char text[1024];
     add(ROW(.us = 80000));
     add(ROW(.us = 80000));
+    add(ROW(.us = 90000, .transport = "zmq", .rate = 7e7));
     add(ROW(.us = 90000, .rate = 7e7));
     add(ROW(.us = 98000, .backend = "ps", .placement = "dedicated", .servers = 1,
             .transport = "mpi", .rate = 2e8));
@@ -607,5 +608,6 @@ Test(results, what_was_disturbed_is_listed_for_the_sweep)
     run_free(&run);
     cr_expect_str_eq(text, "ring 4 2 its probe found 560.0 Mbit/s\n"
                            "ps-dedicated-1 4 0 its probe found 1600.0 Mbit/s\n"
-                           "ring 2 0 its iterations scatter\n");
+                           "ring 2 0 its iterations scatter\n"
+                           "ring+zmq 4 0 its probe found 560.0 Mbit/s\n");
 }
