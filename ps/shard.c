@@ -31,13 +31,6 @@ enum {
      * sum is complete before nearly all windows have arrived. */
     TURN_US = 300,
     CHUNK_BYTES_MAX = 64 << 10,
-    /* Of a fast link, where the processors' work for a message costs more than the bytes that it
-     * lets overlap. Longer ones were no faster (measured.csv). */
-    CHUNK_BYTES_FAST = 512 << 10,
-    /* A processor's time for a message, with its wake-ups. Ranks of one host outnumber its cores.
-     */
-    MESSAGE_US = 15,
-    MESSAGE_US_ONE_HOST = 50,
     /* Chunks of a shard: push and pull do not overlap for 1/32 of it. */
     CHUNKS_WANTED = 32,
     /* Most bytes in flight to one host: half of the 3 MB queue of a switch's port. */
@@ -52,12 +45,6 @@ enum {
     WINDOW_WANTED = 4,
     WINDOW_MAX = 8,
 };
-
-/* Links above this rate (bytes/s) are fast: 1 Gbit/s, and what a nominal rate may exceed. */
-static const double slow_at_most = 130e6;
-
-/* Ranks on one host copy about as fast, bytes/s. */
-static const double memory_bytes_per_s = 5e9;
 
 /* -------- shards ------------------------------------------------------------------------------ */
 
@@ -146,22 +133,12 @@ static size_t least_of_many(size_t shard_bytes, double link_bytes_per_s)
     return clamp(shard_bytes / CHUNKS_WANTED_MANY, CHUNK_BYTES_BATCH, CHUNK_BYTES_LONG);
 }
 
-/*
- * The chunk of a fast link. K chunks of a shard of L bytes cost K messages, of c seconds each, and
- * fill the pipeline for 1/K of the L/B seconds of the shard. Both together are least at chunks of
- * sqrt(L B c). 0: the link is slow, or its rate unknown.
- */
+/* The chunk of a fast link. 0: the link is slow, or its rate unknown. */
 static size_t fast_chunk_bytes(size_t shard_bytes, size_t uses, double link_bytes_per_s)
 {
-    bool one_host = isinf(link_bytes_per_s);
-    double rate = one_host ? memory_bytes_per_s : link_bytes_per_s;
-    if (rate <= slow_at_most || shard_bytes == 0)
-        return 0;
-    double message_s = (one_host ? MESSAGE_US_ONE_HOST : MESSAGE_US) / 1e6;
-    size_t best = (size_t)sqrt((double)shard_bytes * rate * message_s);
-    size_t fits = one_host ? CHUNK_BYTES_FAST : ON_THE_WAY_BYTES_MAX / (uses * WINDOW_MIN);
-    size_t chunks = size_larger(shard_bytes / best, 1);
-    return size_smaller(size_divide_up(shard_bytes, chunks), size_smaller(CHUNK_BYTES_FAST, fits));
+    size_t best = comm_fast_piece_bytes(link_bytes_per_s, shard_bytes);
+    size_t fits = ON_THE_WAY_BYTES_MAX / (uses * WINDOW_MIN);
+    return isinf(link_bytes_per_s) ? best : size_smaller(best, fits);
 }
 
 static size_t choose_chunk_bytes(size_t shard_bytes, size_t uses, double link_bytes_per_s,

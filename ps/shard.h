@@ -30,8 +30,8 @@
  * overlapping. ps/README.md has the measurements behind the numbers.
  *
  * On a fast link the processors' work for a message takes longer than its bytes. Few long chunks
- * are then faster, although fewer of them overlap: sqrt(L B c) bytes of a shard of L, where B is
- * the link's rate and c a message's cost. The same queue bounds them.
+ * are then faster, although fewer of them overlap (comm_fast_piece_bytes). The same queue bounds
+ * them.
  *
  * A distant link (COMM_DISTANT_S) also holds the bytes of a round trip, which are in no queue. The
  * windows of all senders grow by these bytes, rate x round trip, up to all chunks of the shard. The

@@ -77,7 +77,7 @@ static struct schedule ring_schedule(const struct topology *topology, size_t cou
 {
     struct schedule schedule;
     schedule_init(&schedule, topology->workers, 0, count,
-                  compress_float_bytes(options->compress, options->segment_bytes), NULL);
+                  schedule_segment_bytes(topology->workers, count, options, NULL), NULL);
     return schedule;
 }
 
@@ -182,7 +182,7 @@ static size_t halving_pipeline(const struct topology *topology, size_t count,
                                const struct comm_options *options)
 {
     return halving_slices(topology->workers, options->radix, count,
-                          compress_float_bytes(options->compress, options->segment_bytes));
+                          halving_segment_bytes(topology->workers, count, options));
 }
 
 static bool is_whole(const struct cost_shape *shape)

@@ -436,7 +436,7 @@ static enum status list_messages(struct halving_schedule *schedule, const struct
 {
     const struct comm_options *options = site->options;
     return halving_schedule_init(schedule, site->workers, options->radix, site->index, count,
-                                 compress_float_bytes(options->compress, options->segment_bytes),
+                                 halving_segment_bytes(site->workers, count, options),
                                  halving_under_way(site->workers, count, options));
 }
 

@@ -13,6 +13,9 @@
  */
 enum { SEGMENT_BYTES_MIN = 32 << 10, SEGMENT_BYTES_MAX = 256 << 10, SLICES_WANTED = 128 };
 
+/* Of several slices on a fast link. With longer ones a slice fills the pipeline of steps late. */
+enum { FAST_SEGMENT_BYTES_MAX = 128 << 10 };
+
 /* `size` workers, each `stride` after the one before, and as many chunks in a run. */
 struct halving_group {
     int first, stride, size;
@@ -186,18 +189,33 @@ static void find_replaced(struct halving_exchange *exchange)
 
 /* -------- the whole --------------------------------------------------------------------------- */
 
+/* `whole`: bytes of the first message, if it was not cut. */
+static size_t slow_segment_bytes(size_t whole)
+{
+    size_t wanted = size_larger(size_divide_up(whole, SLICES_WANTED), SEGMENT_BYTES_MIN);
+    return size_smaller(wanted, SEGMENT_BYTES_MAX);
+}
+
+size_t halving_segment_bytes(int workers, size_t count, const struct comm_options *options)
+{
+    size_t given = compress_float_bytes(options->compress, options->segment_bytes);
+    size_t parts = (size_t)halving_parts(workers, options->radix);
+    size_t whole = size_divide_up(count * sizeof(float), parts);
+    size_t fast = comm_fast_piece_bytes(options->link_bytes_per_s, whole);
+    if (given > 0 || fast == 0)
+        return given;
+    if (fast >= whole)
+        return whole;
+    return size_larger(size_smaller(fast, FAST_SEGMENT_BYTES_MAX), slow_segment_bytes(whole));
+}
+
 /* Elements of a slice. Its first message is the longest: one of as many parts as there are
  * subgroups. */
 static size_t slice_count(int workers, int radix, size_t count, size_t segment_bytes)
 {
     size_t n = (size_t)workers, parts = (size_t)halving_parts(workers, radix);
-    if (segment_bytes == 0) {
-        segment_bytes = size_divide_up(count * sizeof(float), parts * SLICES_WANTED);
-        if (segment_bytes < SEGMENT_BYTES_MIN)
-            segment_bytes = SEGMENT_BYTES_MIN;
-        if (segment_bytes > SEGMENT_BYTES_MAX)
-            segment_bytes = SEGMENT_BYTES_MAX;
-    }
+    if (segment_bytes == 0)
+        segment_bytes = slow_segment_bytes(size_divide_up(count * sizeof(float), parts));
     size_t wanted = size_divide_up(segment_bytes, sizeof(float)) * parts;
     size_t slices = size_divide_up(count, wanted);
     return slices ? size_divide_up(size_divide_up(count, slices), n) * n : n;
@@ -214,7 +232,7 @@ size_t halving_under_way(int workers, size_t count, const struct comm_options *o
     if (held == 0 || workers == 1 || count == 0)
         return HALVING_SLICES_UNDER_WAY;
     int radix = options->radix;
-    size_t segment_bytes = compress_float_bytes(options->compress, options->segment_bytes);
+    size_t segment_bytes = halving_segment_bytes(workers, count, options);
     size_t parts = (size_t)halving_parts(workers, radix);
     size_t steps = (size_t)halving_steps(workers, radix);
     size_t first_bytes = slice_count(workers, radix, count, segment_bytes) / parts * (parts - 1) *

@@ -83,8 +83,12 @@ struct halving_schedule {
     struct halving_item *items; /* of all exchanges; owned */
 };
 
-/* `segment_bytes`: wanted length of the longest message; 0: chosen here. `under_way`: U, from
- * halving_under_way. STATUS_NO_MEMORY is logged. */
+/* The wanted length of the longest message: the user's, or that of a fast link. 0: the schedule
+ * chooses. */
+size_t halving_segment_bytes(int workers, size_t count, const struct comm_options *options);
+
+/* `segment_bytes`: from halving_segment_bytes. `under_way`: U, from halving_under_way.
+ * STATUS_NO_MEMORY is logged. */
 enum status halving_schedule_init(struct halving_schedule *schedule, int workers, int radix,
                                   int rank, size_t count, size_t segment_bytes, size_t under_way);
 void halving_schedule_fini(struct halving_schedule *schedule);

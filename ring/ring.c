@@ -325,7 +325,8 @@ enum status ring_plan_init(struct ring_plan *plan, const struct backend_env *sit
     for (size_t b = 0; plan->schedules && b < layout->buckets; b++) {
         struct schedule *schedule = &plan->schedules[b];
         schedule_init(schedule, site->workers, site->index, layout->counts[b],
-                      compress_float_bytes(options->compress, options->segment_bytes), part);
+                      schedule_segment_bytes(site->workers, layout->counts[b], options, part),
+                      part);
         segment_count = size_larger(segment_count, schedule_message_count_max(schedule));
         segments = size_larger(segments, schedule->segments);
         items = size_larger(items, size_larger(schedule_items(schedule), schedule->pieces + 1));

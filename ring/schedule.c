@@ -27,13 +27,26 @@ static size_t part_bytes(size_t chunk, size_t parts)
     return size_divide_up(chunk, parts) * sizeof(float);
 }
 
-size_t schedule_segment_bytes(int workers, size_t count)
+/* On a slow link, or one of unknown rate. `count` floats are cut into so many chunks. */
+static size_t slow_segment_bytes(size_t chunks, size_t count)
 {
-    size_t chunk = size_divide_up(count, (size_t)workers);
+    size_t chunk = size_divide_up(count, chunks);
     size_t bytes = size_smaller(part_bytes(chunk, SEGMENTS_WANTED), SEGMENT_BYTES_MAX);
     bytes = size_larger(
         bytes, size_smaller(part_bytes(chunk, LONG_SEGMENTS_WANTED), LONG_SEGMENT_BYTES_MAX));
     return size_larger(bytes, SEGMENT_BYTES_MIN);
+}
+
+size_t schedule_segment_bytes(int workers, size_t count, const struct comm_options *options,
+                              const struct schedule_part *part)
+{
+    size_t given = compress_float_bytes(options->compress, options->segment_bytes);
+    size_t chunks = (size_t)workers * (part ? (size_t)part->parts : 1);
+    size_t fast = comm_fast_piece_bytes(options->link_bytes_per_s,
+                                        size_divide_up(count, chunks) * sizeof(float));
+    if (given > 0 || fast == 0 || (workers == 2 && !part)) /* two workers cut into pieces */
+        return given;
+    return size_larger(fast, slow_segment_bytes(chunks, count));
 }
 
 /* Chunk `index` of this schedule. */
@@ -52,7 +65,7 @@ void schedule_init(struct schedule *schedule, int workers, int rank, size_t coun
     size_t piece = (segment_bytes ? segment_bytes : PIECE_BYTES) / sizeof(float);
     *schedule = (struct schedule){workers, rank, count, 1, 0, part ? *part : all};
     if (segment_bytes == 0)
-        segment_bytes = schedule_segment_bytes(workers * schedule->part.parts, count);
+        segment_bytes = slow_segment_bytes((size_t)workers * (size_t)schedule->part.parts, count);
     size_t longest = chunk_at(schedule, 0).count;
     size_t segment = segment_bytes / sizeof(float) > 0 ? segment_bytes / sizeof(float) : 1;
     schedule->segments = longest > 0 ? size_divide_up(longest, segment) : 1;

@@ -21,6 +21,7 @@
 #include <stddef.h>
 
 #include "common/base/util.h"
+#include "common/comm/comm_options.h"
 
 /*
  * Selects the chunks of a schedule: all N of a vector, or the part that belongs to one of several
@@ -41,17 +42,19 @@ struct schedule {
     struct schedule_part part;
 };
 
-/* `segment_bytes`: wanted size; 0: schedule_segment_bytes chooses. `part` NULL: all chunks. */
+/* `segment_bytes`: from schedule_segment_bytes. `part` NULL: all chunks. */
 void schedule_init(struct schedule *schedule, int workers, int rank, size_t count,
                    size_t segment_bytes, const struct schedule_part *part);
 
 /*
- * The segment length for a vector of `count` floats. A segment must be long enough that a message's
- * fixed cost is small compared with its bytes. A chunk must have several segments, because the next
- * step can begin as soon as the first segment has arrived. With K segments the wire is idle for
- * about 1/K of the time it would be idle with one.
+ * The segment length for a vector of `count` floats: the user's, or that of a fast link. 0:
+ * schedule_init chooses. A segment must be long enough that a message's fixed cost is small
+ * compared with its bytes. A chunk must have several segments, because the next step can begin as
+ * soon as the first segment has arrived. With K segments the wire is idle for about 1/K of the time
+ * it would be idle with one. On a fast link messages cost more than that.
  */
-size_t schedule_segment_bytes(int workers, size_t count);
+size_t schedule_segment_bytes(int workers, size_t count, const struct comm_options *options,
+                              const struct schedule_part *part);
 
 int schedule_next(int workers, int rank);     /* the worker that `rank` sends to */
 int schedule_previous(int workers, int rank); /* the worker that `rank` receives from */

@@ -538,3 +538,27 @@ Test(halving_schedule, the_tables_in_halving_c_are_what_happens)
         play_end(&play);
     }
 }
+
+/* -------- slices by link ---------------------------------------------------------------------- */
+
+static size_t slices_on(double link_bytes_per_s, int radix, size_t segment_bytes, size_t bytes)
+{
+    const struct comm_options options = {
+        .radix = radix, .link_bytes_per_s = link_bytes_per_s, .segment_bytes = segment_bytes};
+    size_t count = bytes / sizeof(float);
+    return halving_slices(4, radix, count, halving_segment_bytes(4, count, &options));
+}
+
+Test(halving_schedule, fast_links_have_few_slices)
+{
+    const double slow = 25e6, fast = 1.25e9, one_host = INFINITY;
+    cr_expect_eq(slices_on(slow, 2, 0, 1 << 20), 16);
+    cr_expect_eq(slices_on(0, 2, 0, 1 << 20), 16, "an unknown link is slow");
+    cr_expect_eq(slices_on(fast, 2, 0, 1 << 20), 5);
+    cr_expect_eq(slices_on(one_host, 2, 0, 1 << 20), 1);
+    cr_expect_eq(slices_on(one_host, 4, 0, 1 << 20), 1);
+    cr_expect_eq(slices_on(one_host, 2, 65536, 1 << 20), 8, "the user's length counts");
+    /* Several slices: 128 KB, or what 128 slices have. */
+    cr_expect_eq(slices_on(one_host, 2, 0, 4 << 20), 16);
+    cr_expect_eq(slices_on(one_host, 2, 0, 128 << 20), 256);
+}

@@ -1,6 +1,7 @@
 /* The ring's schedule: which rank sends what, when, to which rank, and how many bytes. Also the
  * table in ring/ring.c, printed from the code. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,4 +252,29 @@ Test(ring_schedule, the_table_in_ring_c_is_what_happens)
         cr_expect_not_null(strstr(text, line), "ring/ring.c does not have this line:\n%s", line);
         play_step(&play, step);
     }
+}
+
+/* -------- segments by link -------------------------------------------------------------------- */
+
+static size_t segments_on(double link_bytes_per_s, size_t segment_bytes, size_t bytes)
+{
+    struct schedule schedule;
+    const struct comm_options options = {.link_bytes_per_s = link_bytes_per_s,
+                                         .segment_bytes = segment_bytes};
+    size_t count = bytes / sizeof(float);
+    schedule_init(&schedule, 4, 0, count, schedule_segment_bytes(4, count, &options, NULL), NULL);
+    return schedule.segments;
+}
+
+Test(ring_schedule, fast_links_have_few_segments)
+{
+    const double slow = 25e6, fast = 1.25e9, one_host = INFINITY;
+    cr_expect_eq(segments_on(slow, 0, 1 << 20), 8);
+    cr_expect_eq(segments_on(0, 0, 1 << 20), 8, "an unknown link is slow");
+    cr_expect_eq(segments_on(fast, 0, 1 << 20), 3);
+    cr_expect_eq(segments_on(one_host, 0, 1 << 20), 1);
+    cr_expect_eq(segments_on(one_host, 65536, 1 << 20), 4, "the user's length counts");
+    /* Long vectors: 512 KB, or what 32 segments a chunk have. */
+    cr_expect_eq(segments_on(one_host, 0, 24 << 20), 12);
+    cr_expect_eq(segments_on(one_host, 0, 128 << 20), 32);
 }
