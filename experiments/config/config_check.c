@@ -414,16 +414,25 @@ static enum status check_named(const char *option, const char *value, const char
     return FAIL(STATUS_USAGE, "--%s is empty, expected %s", option, question);
 }
 
+/* A name that others take as standard output would be that of a file here. */
+static enum status check_written(const char *option, const char *value)
+{
+    if (value && strcmp(value, "-") == 0)
+        return FAIL(STATUS_USAGE, "--%s -: standard output is for the table; name a file", option);
+    return check_named(option, value, "a file");
+}
+
 static enum status check_names(const struct config *config)
 {
     enum status status;
     TRY(check_named("data", config->data,
                     "a folder; check the command that should print its name, e.g. get_mnist.sh"));
     TRY(check_named("checkpoint", config->train.checkpoint, "a folder"));
-    TRY(check_named("metrics", config->train.metrics, "a file"));
-    TRY(check_named("timeline", config->train.timeline, "a file"));
-    TRY(check_named("csv", config->csv, "a file"));
-    TRY(check_named("json", config->json, "a file"));
+    TRY(check_written("metrics", config->train.metrics));
+    TRY(check_written("timeline", config->train.timeline));
+    TRY(check_written("csv", config->csv));
+    TRY(config->command == CONFIG_INFO ? check_named("json", config->json, "a file")
+                                       : check_written("json", config->json));
     TRY(check_named("fit", config->predict.fit, "a bench.csv, or a folder with one"));
     TRY(check_named("train", config->predict.trained, "a train.csv, or a folder with one"));
     TRY(check_named("cost-model", config->cost_model, "a file"));
@@ -551,8 +560,6 @@ static enum status parse_sizes(struct config *config)
 
 static enum status check_bench(struct config *config)
 {
-    if (config->json && strcmp(config->json, "-") == 0)
-        return FAIL(STATUS_USAGE, "--json -: standard output is for the table; name a file");
     if (config->bench.max_bytes < config->bench.min_bytes)
         return FAIL(STATUS_USAGE,
                     "-e %llu: the last size is below the first, -b %llu; give -e at least -b",

@@ -33,7 +33,7 @@ done
 
 # Results that cannot be written are an error even with a closed stream.
 closed='>&-'
-! streams "$psring" bench --backend none -e 4k --csv - 2>"$folder/log" || fail "bench succeeded although it could not write its results:"
+! streams "$psring" bench --backend none -e 4k 2>"$folder/log" || fail "bench succeeded although it could not write its results:"
 
 # --- psring does not start MPI unless an option asks for it -----------------------------------------
 

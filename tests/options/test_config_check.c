@@ -382,6 +382,8 @@ Test(config_check, the_table_of_bench_has_stdout)
 {
     struct config config;
     refuse(CONFIG_BENCH, "--json -", "standard output is for the table");
+    refuse(CONFIG_BENCH, "--csv -", "standard output is for the table");
+    refuse(CONFIG_TRAIN, "--metrics -", "standard output is for the table");
     accept(CONFIG_INFO, &config, "--json -");
 }
 
