@@ -58,13 +58,15 @@ for program in "${programs[@]}"; do
     for name in "${WITHOUT_SERVERS[@]}"; do
         grep -qE -- "--backend .*\| $name( |\$)" <<<"$known" || lacking+=" $name "
     done
+    grep -q -e --radix <<<"$known" || lacking+=" rhd-radix "
 done
 # Filters standard input, a name per line, for the names to be measured.
 chosen()
 {
-    local name
+    local name plain
     while read -r name; do
-        [[ $name != mpi-* && $lacking != *" ${name%%+*} "* && (-z $only || ,$only, == *",$name,"*) ]] && echo "$name"
+        plain=${name%%+*}
+        [[ $name != mpi-* && $lacking != *" ${plain/%-radix-*/-radix} "* && (-z $only || ,$only, == *",$name,"*) ]] && echo "$name"
     done
     return 0
 }

@@ -8,14 +8,14 @@ set encoding utf8
 # plus 20. Style 39 is all theory in a key, 40 a limit. The page of psring report has the same colours
 # (report/palette.css).
 
-array COLOUR[14] = ["#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#8B6B3D", "#0072B2", "#56B4E9", "#009E73", "#000000", "#A39800"]
-array SHAPE[14] = [5, 9, 11, 15, 5, 9, 11, 15, 3, 7, 4, 12, 6, 13]
-array LABEL[14] = ["1 server", "2 servers", "W/2 servers", "W servers", "1 server", "2 servers", "W/2 servers", "W servers", \
+array COLOUR[15] = ["#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#8B6B3D", "#0072B2", "#56B4E9", "#009E73", "#000000", "#A39800", "#A50F15"]
+array SHAPE[15] = [5, 9, 11, 15, 5, 9, 11, 15, 3, 7, 4, 12, 6, 13, 8]
+array LABEL[15] = ["1 server", "2 servers", "W/2 servers", "W servers", "1 server", "2 servers", "W/2 servers", "W servers", \
     "W in workers + W/2 spare", "ring", "halving-doubling", "MPI_Allreduce, fastest", \
-    "double binary tree", "1 server in the switch"]
+    "double binary tree", "1 server in the switch", "halving-doubling, radix W"]
 # Colour of servers in workers, in figures that also show dedicated servers.
 IN_WORKERS = "#B79AD6"
-do for [i = 1:14] {
+do for [i = 1:15] {
     # The ring's line is wide and MPI_Allreduce's thin, so that both show where they coincide.
     set style line i lc rgb COLOUR[i] pt SHAPE[i] ps (i > 10 ? 1.5 : 0.9) lw (i == 10 ? 4 : i == 12 ? 1 : 1.8)
     set style line 20 + i lc rgb COLOUR[i] lw 1.1 dt 2

@@ -218,18 +218,20 @@ static enum part part_of(const struct result_row *row, const char *network)
 /* -------- its configuration ------------------------------------------------------------------- */
 
 void results_configuration(char *text, size_t size, const char *backend, const char *placement,
-                           int servers, const char *algorithm)
+                           int servers, int radix, const char *algorithm)
 {
     if (strcmp(backend, "mpi") == 0)
         snprintf(text, size, "mpi %s", *algorithm ? algorithm : "default");
     else if (strcmp(backend, "ps") == 0)
         snprintf(text, size, "ps %s %d", placement, servers);
+    else if (radix > 0)
+        snprintf(text, size, "%s radix %d", backend, radix);
     else
         snprintf(text, size, "%s", backend);
 }
 
-/* How many servers a kind has. */
-enum amount { NO_SERVER, ONE_SERVER, TWO_SERVERS, HALF_AS_MANY, AS_MANY };
+/* How many servers a kind has. For rhd: its radix. */
+enum amount { NONE, ONE, TWO, HALF_AS_MANY, AS_MANY };
 
 /* The kinds of configurations that columns and series show: a kind for each column, then those of a
  * series only. */
@@ -238,39 +240,41 @@ static const struct kind {
     enum amount amount;
     int series;
 } kinds[] = {
-    [COLUMN_PS1] = {"ps", "dedicated", ONE_SERVER, 1},
+    [COLUMN_PS1] = {"ps", "dedicated", ONE, 1},
     [COLUMN_PSW] = {"ps", "dedicated", AS_MANY, 4},
-    [COLUMN_IN1] = {"ps", "colocated", ONE_SERVER, 5},
+    [COLUMN_IN1] = {"ps", "colocated", ONE, 5},
     [COLUMN_INW] = {"ps", "colocated", AS_MANY, 8},
     [COLUMN_MIXED] = {"ps", "mixed", HALF_AS_MANY, 9},
-    [COLUMN_RING] = {"ring", "", NO_SERVER, 10},
-    [COLUMN_RHD] = {"rhd", "", NO_SERVER, 11},
-    [COLUMN_TREE] = {"tree", "", NO_SERVER, 13},
-    [COLUMN_MPI] = {"mpi", "", NO_SERVER, 12},
+    [COLUMN_RING] = {"ring", "", NONE, 10},
+    [COLUMN_RHD] = {"rhd", "", TWO, 11},
+    [COLUMN_DIRECT] = {"rhd", "", AS_MANY, 15},
+    [COLUMN_TREE] = {"tree", "", NONE, 13},
+    [COLUMN_MPI] = {"mpi", "", NONE, 12},
     [COLUMNS] = {"ps", "dedicated", HALF_AS_MANY, 3},
-    {"ps", "dedicated", TWO_SERVERS, 2},
+    {"ps", "dedicated", TWO, 2},
     {"ps", "colocated", HALF_AS_MANY, 7},
-    {"ps", "colocated", TWO_SERVERS, 6},
-    {"ps", "switch", ONE_SERVER, 14},
+    {"ps", "colocated", TWO, 6},
+    {"ps", "switch", ONE, 14},
 };
 
-static int servers_of(enum amount amount, int workers)
+static int amount_of(enum amount amount, int workers)
 {
-    const int servers[] = {
-        [ONE_SERVER] = 1, [TWO_SERVERS] = 2, [HALF_AS_MANY] = workers / 2, [AS_MANY] = workers};
-    return servers[amount];
+    const int amounts[] = {[ONE] = 1, [TWO] = 2, [HALF_AS_MANY] = workers / 2, [AS_MANY] = workers};
+    return amounts[amount];
 }
 
-void results_series(int *series, const char *backend, const char *placement, int servers,
+void results_series(int *series, const char *backend, const char *placement, int servers, int radix,
                     int workers)
 {
+    const bool halves = strcmp(backend, "rhd") == 0;
+    const int has = halves ? (radix > 2 ? radix : 2) : servers;
     int count = 0;
     memset(series, 0, SERIES_MOST * sizeof *series);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds && count < SERIES_MOST; k++) {
         const struct kind *kind = &kinds[k];
         if (strcmp(backend, kind->backend) == 0 &&
-            (kind->amount == NO_SERVER || (strcmp(placement, kind->placement) == 0 &&
-                                           servers == servers_of(kind->amount, workers))))
+            (halves || kind->amount == NONE || strcmp(placement, kind->placement) == 0) &&
+            (kind->amount == NONE || has == amount_of(kind->amount, workers)))
             series[count++] = kind->series;
     }
 }
@@ -283,16 +287,20 @@ static const char *gpu_name(const struct result_row *row)
     return strncmp(row->nccl, "tree/", 5) == 0 ? "nccl tree" : "nccl otherwise";
 }
 
+/* 0: 2, or not of rhd. */
+static int radix_of(const struct result_row *row)
+{
+    return row->radix > 2 ? (int)row->radix : 0;
+}
+
 static void name_row(const struct result_row *row, struct point *point)
 {
     struct line line = line_in(point->who, sizeof point->who);
     char name[48];
     results_configuration(name, sizeof name, row->backend, row->placement, row->servers,
-                          row->algorithm);
+                          radix_of(row), row->algorithm);
     const char *other = row->part == PART_GPU ? gpu_name(row) : NULL;
     line_add(&line, "%s", other ? other : name);
-    if (row->radix > 2)
-        line_add(&line, " radix %g", row->radix);
     if (row->part != PART_SLOTS && (row->part != PART_PUBLISHED || !shares_hosts(row)))
         return;
     line_add(&line, ", %d on %d hosts", row->workers, row->hosts);
@@ -429,7 +437,8 @@ static void find_points(struct results *results)
         name_row(row, &point);
         name_variant(results, row, &point);
         row->part = point.part;
-        results_series(point.series, row->backend, row->placement, row->servers, row->workers);
+        results_series(point.series, row->backend, row->placement, row->servers, radix_of(row),
+                       row->workers);
         size_t p = 0;
         while (p < results->point_count && !is_same(&results->points[p], &point))
             p++;
@@ -613,8 +622,9 @@ const struct point *results_find(const struct results *results, enum part part, 
 void results_column_name(enum column column, int workers, char *text, size_t size)
 {
     const struct kind *kind = &kinds[column];
-    results_configuration(text, size, kind->backend, kind->placement,
-                          servers_of(kind->amount, workers), "");
+    const int amount = amount_of(kind->amount, workers);
+    results_configuration(text, size, kind->backend, kind->placement, amount,
+                          column == COLUMN_DIRECT ? amount : 0, "");
 }
 
 const struct point *results_column(const struct results *results, enum column column, int workers,

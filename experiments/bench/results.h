@@ -110,6 +110,7 @@ enum column {
     COLUMN_MIXED, /* the same and W/2 on spare machines */
     COLUMN_RING,
     COLUMN_RHD,
+    COLUMN_DIRECT, /* rhd of radix W: two steps. Two workers have none, because it is rhd */
     COLUMN_TREE,
     COLUMN_MPI, /* the fastest algorithm of MPI_Allreduce */
     COLUMNS,
@@ -142,9 +143,9 @@ bool results_is_drawn(const struct results *results, const struct point *point);
 /* The transport in the first row of a backend; NULL: no row. */
 const char *results_transport(const struct results *results, const char *backend);
 
-/* Writes "ps dedicated 1", "mpi ring", "ring". */
+/* Writes "ps dedicated 1", "mpi ring", "rhd radix 4", "ring". `radix`: 0 omits it. */
 void results_configuration(char *text, size_t size, const char *backend, const char *placement,
-                           int servers, const char *algorithm);
+                           int servers, int radix, const char *algorithm);
 
 /*
  * The series of a configuration in figures, at most SERIES_MOST, ended by 0. The numbers are:
@@ -157,10 +158,11 @@ void results_configuration(char *text, size_t size, const char *backend, const c
  *     12       MPI_Allreduce
  *     13       the double binary tree
  *     14       one server in the switch
+ *     15       halving-doubling of radix W
  *
- * If several apply, the first one counts as the configuration's series.
+ * If several apply, the first one counts as the configuration's series. `radix`: of rhd; 0 is 2.
  */
-void results_series(int *series, const char *backend, const char *placement, int servers,
+void results_series(int *series, const char *backend, const char *placement, int servers, int radix,
                     int workers);
 
 /* Whether the network has racks, or hosts with different rates (vcluster.sh --help). */

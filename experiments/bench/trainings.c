@@ -41,8 +41,9 @@ static struct training read_training(const struct csv_table *table, size_t row)
     const char *backend = csv_table_field(table, row, "backend");
     const char *placement = csv_table_field(table, row, "placement");
     const int server_count = servers > 0 && servers <= most ? (int)servers : 0;
-    results_configuration(training.who, sizeof training.who, backend, placement, server_count, "");
-    results_series(training.series, backend, placement, server_count, training.workers);
+    results_configuration(training.who, sizeof training.who, backend, placement, server_count, 0,
+                          "");
+    results_series(training.series, backend, placement, server_count, 0, training.workers);
     training.paced_ms =
         training.kind == TRAINING_PACED ? strtod(compute + sizeof paced - 1, NULL) : (double)NAN;
     if (isnan(training.batch)) /* earlier versions had no such column */

@@ -193,6 +193,9 @@ static void add_name(struct line *line, const struct results *results, enum colu
     case COLUMN_RHD:
         line_add(line, "Halving-doubling");
         break;
+    case COLUMN_DIRECT:
+        line_add(line, "Halving-doubling of radix W, in two steps");
+        break;
     case COLUMN_TREE:
         line_add(line, "Double binary tree");
         break;
@@ -378,7 +381,8 @@ static const struct point *focus_point(const struct results *results, enum colum
 }
 
 /* The columns that need only the workers' machines. */
-static const enum column inside[] = {COLUMN_RING, COLUMN_RHD, COLUMN_TREE, COLUMN_INW, COLUMN_IN1};
+static const enum column inside[] = {COLUMN_RING, COLUMN_RHD, COLUMN_DIRECT,
+                                     COLUMN_TREE, COLUMN_INW, COLUMN_IN1};
 enum { INSIDE = sizeof inside / sizeof *inside };
 
 /* The column with the least median among those that are steady and whose lead over the ring has a
@@ -536,8 +540,9 @@ static void add_lead(struct answer *answer, const struct results *results)
 
 void answer_make(struct answer *answer, const struct run *run)
 {
-    static const enum column columns[] = {COLUMN_PS1,   COLUMN_IN1, COLUMN_INW,  COLUMN_PSW,
-                                          COLUMN_MIXED, COLUMN_RHD, COLUMN_TREE, COLUMN_MPI};
+    static const enum column columns[] = {COLUMN_PS1,    COLUMN_IN1,   COLUMN_INW,
+                                          COLUMN_PSW,    COLUMN_MIXED, COLUMN_RHD,
+                                          COLUMN_DIRECT, COLUMN_TREE,  COLUMN_MPI};
     *answer = (struct answer){0};
     if (run->state == STATE_WRONG || run->results.worker_count == 0)
         return;

@@ -155,6 +155,7 @@ static void add_simulated(cJSON *all, const struct csv_table *table)
         results_series(series, csv_table_field(table, row, "backend"),
                        csv_table_field(table, row, "placement"),
                        atoi(csv_table_field(table, row, "servers")),
+                       atoi(csv_table_field(table, row, "radix")),
                        atoi(csv_table_field(table, row, "workers")));
         cJSON_AddItemToArray(list, object);
         add_series(object, series);

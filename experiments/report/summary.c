@@ -134,10 +134,9 @@ static const struct {
     int width;
     const char *head;
 } cells[] = {
-    {COLUMN_PS1, 10, "1 server"},     {COLUMN_PSW, 10, "W servers"},
-    {COLUMN_INW, 13, "W in workers"}, {COLUMN_MIXED, 9, "mixed"},
-    {COLUMN_RING, 9, "ring"},         {COLUMN_RHD, 9, "rhd"},
-    {COLUMN_TREE, 9, "tree"},         {COLUMN_MPI, 14, "MPI_Allreduce"},
+    {COLUMN_PS1, 10, "1 server"},  {COLUMN_PSW, 10, "W servers"}, {COLUMN_INW, 13, "W in workers"},
+    {COLUMN_MIXED, 9, "mixed"},    {COLUMN_RING, 9, "ring"},      {COLUMN_RHD, 9, "rhd"},
+    {COLUMN_DIRECT, 9, "radix W"}, {COLUMN_TREE, 9, "tree"},      {COLUMN_MPI, 14, "MPI_Allreduce"},
 };
 enum { CELLS = sizeof cells / sizeof *cells };
 

@@ -9,7 +9,8 @@ FNR == 1 {
     next
 }
 {
-    row = sprintf("%-16s %-4s %-3s %-4s W=%d S=%d %-9s %8d", $column["network"], $column["backend"],
+    radix = ("radix" in column) && $column["radix"] > 2 ? "/" $column["radix"] : ""
+    row = sprintf("%-16s %-5s %-3s %-4s W=%d S=%d %-9s %8d", $column["network"], $column["backend"] radix,
         $column["transport"], $column["compress"], $column["workers"], $column["servers"], $column["placement"],
         $column["bytes"])
     if (!(row in limit)) {
@@ -26,16 +27,16 @@ FNR == 1 {
         fastest[file, row] = time + 0
 }
 END {
-    printf "%-63s %11s %11s %7s %7s\n", "", "before, us", "after, us", "ratio", "fastest"
+    printf "%-64s %11s %11s %7s %7s\n", "", "before, us", "after, us", "ratio", "fastest"
     for (i = 1; i <= count; i++) {
         row = rows[i]
         if (!((1, row) in times) || !((2, row) in times)) {
-            printf "%-63s measured with one of them only\n", row
+            printf "%-64s measured with one of them only\n", row
             bad = 1
             continue
         }
         if (row in wrong) { # their times mean nothing
-            printf "%-63s WRONG sums\n", row
+            printf "%-64s WRONG sums\n", row
             bad = 1
             continue
         }
@@ -44,7 +45,7 @@ END {
         best = fastest[2, row] / fastest[1, row]
         slower = after / before > limit[row] && best > limit[row]
         bad = bad || slower
-        printf "%-63s %11.1f %11.1f %7.3f %7.3f%s\n", row, before, after, after / before, best, slower ? "  slower" : ""
+        printf "%-64s %11.1f %11.1f %7.3f %7.3f%s\n", row, before, after, after / before, best, slower ? "  slower" : ""
     }
     exit bad
 }

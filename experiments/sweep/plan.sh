@@ -2,7 +2,7 @@
 # plan.sh: the plan of run_scaling.sh.
 
 # A configuration is one word.
-#   ring, rhd, tree, nccl, nccl-tree, mpi-ALGORITHM
+#   ring, rhd, rhd-radix-R, tree, nccl, nccl-tree, mpi-ALGORITHM
 #   ps-dedicated-K   K servers on separate hosts
 #   ps-colocated-K   K servers inside workers
 #   ps-mixed-K       a server in each worker, and K on separate hosts
@@ -36,6 +36,7 @@ configurations()
     ((workers < 2)) || echo "ps-mixed-$((workers / 2))"
     [[ ! ${has_switch:-} ]] || ((workers < 2)) || echo ps-switch-1
     printf '%s\n' "${WITHOUT_SERVERS[@]}" | awk -v quick="$quick" 'quick == "" || $0 != "tree"'
+    [[ $quick ]] || ((workers < 3)) || echo "rhd-radix-$workers"
     for algorithm in "${MPI_ALGORITHMS[@]}"; do
         [[ $quick && $algorithm != default ]] || echo "mpi-$algorithm"
     done
@@ -57,7 +58,7 @@ second_starts()
             split(name, part, "-")
             if (index(plain, " " name " ") || name ~ /^mpi-[a-z]+$/ || name ~ /^ps-(dedicated|colocated|switch)-1$/)
                 return name
-            if (name ~ /^ps-(dedicated|colocated)-[0-9]+$/ && part[3] == workers)
+            if (name ~ /^(ps-(dedicated|colocated)|rhd-radix)-[0-9]+$/ && part[3] == workers)
                 return part[2] "-W"
             return name ~ /^ps-mixed-[0-9]+$/ && part[3] == int(workers / 2) ? "mixed" : ""
         }
@@ -130,6 +131,7 @@ backend_arguments()
     mpi-default) echo --backend mpi ;;
     nccl-tree) echo --backend nccl --nccl-algo tree ;;
     mpi-*) echo --backend mpi --mpi-algorithm "${1#mpi-}" ;;
+    rhd-radix-*) echo --backend rhd --radix "${1#rhd-radix-}" ;;
     *) echo --backend "${1%-apart}" ;;
     esac
 }

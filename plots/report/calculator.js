@@ -29,9 +29,9 @@ const ringOf = (workers, bytes, link) =>
   ringTime(workers, bytes, Math.max(1, Math.min(8, Math.ceil(bytes / workers / 32768))) * (workers === 2 ? 2 : 1), link);
 
 // Halving-doubling in slices about as psring chooses them: 128, whose first messages have 32 to 256 KB.
-const halvingOf = (workers, bytes, link) => {
-  const whole = bytes / (workers > 1 ? leastFactor(workers) : 1);
-  return halvingTime(workers, bytes, Math.ceil(whole / Math.min(Math.max(whole / 128, 32768), 262144)), link);
+const halvingOf = (workers, bytes, link, radix = 2) => {
+  const whole = bytes / (workers > 1 ? partsOf(workers, radix) : 1);
+  return halvingTime(workers, bytes, Math.ceil(whole / Math.min(Math.max(whole / 128, 32768), 262144)), link, radix);
 };
 
 // The tree in segments about as psring chooses them: 64 of a half, but of 32 to 256 KB.
@@ -52,6 +52,7 @@ function optionsOf(state) {
     { colour: 9, label: `in workers + ${spare} spare`, seconds: time(w + spare, spare), machines: w + spare },
     { ...lookOf(10), seconds: ringOf(w, bytes, link), machines: w },
     { ...lookOf(11), seconds: halvingOf(w, bytes, link), machines: w },
+    { ...lookOf(15), seconds: halvingOf(w, bytes, link, w), machines: w },
     { ...lookOf(13), seconds: treeOf(w, bytes, link), machines: w },
   ];
   return options.filter((option, i) => !(i === 4 && spare === 0) && !(i === 1 && servers === 1));

@@ -13,19 +13,21 @@ function ringTime(workers, bytes, pipeline, link) {
     ((workers - 1) / workers) * bytes * link.reduce_s_per_byte;
 }
 
-function leastFactor(n) {
-  let parts = 2;
-  while (n % parts) parts++;
+// Into how many parts a step cuts a group of n: its largest divisor up to the radix, else the least.
+function partsOf(n, radix) {
+  let parts = Math.min(radix, n);
+  while (n % parts) parts--;
+  for (let least = 2; parts < 2; least++) if (n % least === 0) parts = least;
   return parts;
 }
 
 // `pipeline`: slices (K). A step hides its latency while it takes longer than a slice and the latency. The last is the
 // mirror of the first.
-function halvingTime(workers, bytes, pipeline, link) {
+function halvingTime(workers, bytes, pipeline, link, radix = 2) {
   if (workers < 2) return 0;
   let seconds = link.latency_s + ((workers - 1) / workers) * bytes * link.reduce_s_per_byte;
   for (let size = workers; size > 1;) {
-    const parts = leastFactor(size), mirrors = size === workers ? 1 : 2;
+    const parts = partsOf(size, radix), mirrors = size === workers ? 1 : 2;
     const step = (parts - 1) * (size / parts) / workers * bytes / link.bytes_per_s;
     seconds += 2 * step + mirrors * Math.max(0, link.latency_s + step / pipeline - step);
     size /= parts;

@@ -11,6 +11,7 @@ const SERIES = [
   { number: 14, colour: 14, label: "1 server in the switch" },
   { number: 10, colour: 10, label: "ring", shown: true },
   { number: 11, colour: 11, label: "halving-doubling" },
+  { number: 15, colour: 15, label: "halving-doubling, radix W" },
   { number: 13, colour: 13, label: "double binary tree" },
   { number: 12, colour: 12, label: "MPI_Allreduce, fastest" },
 ];

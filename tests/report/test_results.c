@@ -269,18 +269,20 @@ Test(results, series_are_those_of_the_figures)
 {
     static const struct {
         const char *backend, *placement;
-        int servers, workers, series[SERIES_MOST];
-    } cases[] = {{"ps", "dedicated", 1, 4, {1}},    {"ps", "dedicated", 2, 4, {3, 2}},
-                 {"ps", "dedicated", 1, 1, {1, 4}}, {"ps", "colocated", 4, 4, {8}},
-                 {"ps", "colocated", 1, 2, {5, 7}}, {"ps", "mixed", 2, 5, {9}},
-                 {"ps", "mixed", 1, 4, {0}},        {"ring", "none", 0, 4, {10}},
-                 {"rhd", "none", 0, 4, {11}},       {"tree", "none", 0, 4, {13}},
-                 {"ps", "switch", 1, 4, {14}},      {"ps", "switch", 2, 4, {0}},
-                 {"mpi", "none", 0, 4, {12}},       {"nccl", "none", 0, 4, {0}}};
+        int servers, radix, workers, series[SERIES_MOST];
+    } cases[] = {{"ps", "dedicated", 1, 0, 4, {1}},    {"ps", "dedicated", 2, 0, 4, {3, 2}},
+                 {"ps", "dedicated", 1, 0, 1, {1, 4}}, {"ps", "colocated", 4, 0, 4, {8}},
+                 {"ps", "colocated", 1, 0, 2, {5, 7}}, {"ps", "mixed", 2, 0, 5, {9}},
+                 {"ps", "mixed", 1, 0, 4, {0}},        {"ring", "none", 0, 0, 4, {10}},
+                 {"rhd", "none", 0, 2, 4, {11}},       {"tree", "none", 0, 0, 4, {13}},
+                 {"rhd", "none", 0, 4, 4, {15}},       {"rhd", "none", 0, 4, 8, {0}},
+                 {"rhd", "none", 0, 2, 2, {11, 15}},   {"rhd", "none", 0, 0, 4, {11}},
+                 {"ps", "switch", 1, 0, 4, {14}},      {"ps", "switch", 2, 0, 4, {0}},
+                 {"mpi", "none", 0, 0, 4, {12}},       {"nccl", "none", 0, 0, 4, {0}}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         int series[SERIES_MOST];
         results_series(series, cases[c].backend, cases[c].placement, cases[c].servers,
-                       cases[c].workers);
+                       cases[c].radix, cases[c].workers);
         cr_expect(memcmp(series, cases[c].series, sizeof series) == 0, "case %zu: %d %d", c,
                   series[0], series[1]);
     }

@@ -62,7 +62,7 @@
       expect(`${input.dataset.name} changes the calculator`, document.getElementById("calculator").textContent !== said);
     }
     expect("the calculator shows only numbers", !/NaN|Infinity|undefined/.test(document.getElementById("calculator").textContent));
-    const times = { ring: c => cost.ringTime(c.workers, c.bytes, c.pipeline, c), rhd: c => cost.halvingTime(c.workers, c.bytes, c.pipeline, c), tree: c => cost.treeTime(c.workers, c.bytes, c.pipeline, c), ps: c => cost.serverTime(c.workers, c.servers, c.spare, c.bytes, c.pipeline, c) };
+    const times = { ring: c => cost.ringTime(c.workers, c.bytes, c.pipeline, c), rhd: c => cost.halvingTime(c.workers, c.bytes, c.pipeline, c, c.radix), tree: c => cost.treeTime(c.workers, c.bytes, c.pipeline, c), ps: c => cost.serverTime(c.workers, c.servers, c.spare, c.bytes, c.pipeline, c) };
     const off = COSTS.filter(c => !(Math.abs(times[c.name](c) / c.seconds - 1) < 1e-9));
     expect(`${COSTS.length} times equal those of psring's formulas` + (off.length ? `, but ${JSON.stringify(off[0])}` : ""), COSTS.length > 100 && off.length === 0);
 
