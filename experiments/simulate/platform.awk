@@ -6,6 +6,7 @@
 #   burst           bytes that an idle link lets through before its rate applies; 0: none
 #   header          bytes added to each message; 0: none, as in the closed forms
 #   racks           switches with equal numbers of consecutive hosts; 1: all hosts at one
+#   core            so many of the last hosts are outside the racks, where the racks' links meet
 #   oversubscribed  rate of a rack's hosts together / rate of its link to the other racks
 #   slow            hosts whose links have `slow_factor` of the rate: "FIRST-LAST" or "HOST"; "": none
 #   slow_factor
@@ -36,13 +37,19 @@ BEGIN {
     }
     print "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<platform version=\"4.1\">"
     print " <zone id=\"cluster\" routing=\"Full\">"
+    hosts -= core
     for (r = 0; r < racks; r++)
         rack(r, int(r * hosts / racks), int((r + 1) * hosts / racks))
-    if (racks > 1) {
-        for (r = 0; r < racks; r++)
-            link("up" r, rate * hosts / racks / oversubscribed)
-        for (r = 0; r < racks; r++)
-            for (to = 0; to < racks; to++)
+    for (r = 0; r < racks && racks + core > 1; r++)
+        link("up" r, rate * hosts / racks / oversubscribed)
+    if (core > 0) {
+        rack(racks, hosts, hosts + core)
+        link("up" racks, 1000 * rate * hosts)
+    }
+    if (racks + core > 1) {
+        zones = racks + (core > 0)
+        for (r = 0; r < zones; r++)
+            for (to = 0; to < zones; to++)
                 if (to != r)
                     printf "  <zoneRoute src=\"rack%d\" dst=\"rack%d\" gw_src=\"switch%d\" gw_dst=\"switch%d\" symmetrical=\"NO\"><link_ctn id=\"up%d\" direction=\"UP\"/><link_ctn id=\"up%d\" direction=\"DOWN\"/></zoneRoute>\n", r, to, r, to, r, to
     }

@@ -9,7 +9,7 @@ platform()
 {
     local setting settings=()
     for setting in hosts="$hosts" rate="$rate" latency="$latency" header="${header:-0}" burst="${burst:-0}" racks=1 \
-        oversubscribed=1 slow= slow_factor=1 "$@"; do
+        core=0 oversubscribed=1 slow= slow_factor=1 "$@"; do
         settings+=(-v "$setting")
     done
     awk "${settings[@]}" -f "$here/simulate/platform.awk" >"$work/platform.xml"
@@ -69,19 +69,23 @@ flat()
     simulate "${network:-flat}" "$out/simulate.csv" --sizes "$bytes" "$@"
 }
 
-# One server where the links of this number of workers meet: its own is a thousand times as fast as all of theirs.
+RACK_HOSTS=8 # at each lower switch of a tree of switches
+
+# in_switch WORKERS: one server where the workers' links meet. Its own link is a thousand times as fast as all of theirs.
+# in_switch WORKERS FACTOR: the same at the root of a tree of switches, with racks oversubscribed by FACTOR.
 in_switch()
 {
-    local hosts=$(($1 + 1)) options
+    local hosts=$(($1 + 1)) tree=() options
     read -ra options < <(served 1)
-    platform slow="$1" slow_factor=$((1000 * $1))
+    [[ ! ${2:-} ]] || tree=(core=1 racks=$(($1 / RACK_HOSTS)) oversubscribed="$2") options+=(--racks "$RACK_HOSTS:$2")
+    platform slow="$1" slow_factor=$((1000 * $1)) "${tree[@]}"
     ranks "$hosts"
-    simulate flat "$out/simulate.csv" --sizes "$bytes" --backend ps --placement switch "${options[@]}"
+    simulate "${2:+tree-of-switches-}${2:-flat}${2:+:1}" "$out/simulate.csv" --sizes "$bytes" --backend ps --placement switch "${options[@]}"
 }
 
 simulate_flat()
 {
-    local w servers options
+    local w servers factor options
     for ((w = 2; w <= workers; w *= 2)); do
         say "${of}flat, $w workers"
         flat "$w" "${ring[@]}"
@@ -96,6 +100,11 @@ simulate_flat()
             ((servers < w)) || flat "$w" --backend ps --placement colocated "${options[@]}"
         done
         in_switch "$w"
+    done
+    for factor in $(printf '%s\n' 1 "$oversubscribed" | sort -u); do
+        for ((w = 2 * RACK_HOSTS; w <= workers; w *= 2)); do
+            in_switch "$w" "$factor"
+        done
     done
     for ((w = 2; w <= workers; w *= 2)); do
         network=flat-in-segments flat "$w" --backend ring

@@ -1,5 +1,5 @@
-# summary.awk: prints simulate.csv as one table per platform. Fails if a flat row is off the closed form by more than
-# 0.5%, an element is wrong, or bytes differ from theory.
+# summary.awk: prints simulate.csv as one table per platform. Fails if a row of a flat platform or of a tree of switches
+# is off the closed form by more than 0.5%, an element is wrong, or bytes differ from theory.
 # The file of -v links=FILE has the message latency of each platform. Servers inside workers may be faster by one
 # latency, because it can overlap with other messages on the link.
 BEGIN {
@@ -17,7 +17,7 @@ NR == 1 {
 {
     network = $column["network"]
     if (network != last) {
-        flat = network ~ "[:/]flat$"
+        flat = network ~ "[:/](flat|tree-of-switches-[^/]*)$"
         compared = $column["rack_ranks"] > 0 ? "these racks" : "equal links"
         printf "\n%s%s, ms:\n\n", network, flat ? " (WRONG: off the closed form by more than 0.5%)" : ", compared with the closed form for " compared
         printf "  %-8s %-10s %7s %7s %12s %12s %9s\n", "backend", "placement", "workers", "servers", "simulated", flat ? "closed form" : compared, flat ? "error" : "ratio"
