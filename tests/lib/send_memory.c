@@ -76,6 +76,17 @@ static enum status watched_send(struct transport *transport, int peer,
     return status;
 }
 
+/* While the transport receives, an answer may arrive at a payload that leaves. Nobody may have
+ * written to it before. */
+static enum status watched_progress(struct transport *transport, int64_t wait_ns, bool for_sends,
+                                    bool *moved)
+{
+    struct watch *watch = watch_of(transport);
+    for (const struct watched *send = watch->first; send; send = send->next)
+        compare(transport, send);
+    return watch->real->progress(transport, wait_ns, for_sends, moved);
+}
+
 static uint64_t watched_completed(struct transport *transport, int peer)
 {
     struct watch *watch = watch_of(transport);
@@ -115,6 +126,7 @@ static void watch_endpoint(struct transport *transport)
     watch->real = transport->ops;
     watch->ops = *transport->ops;
     watch->ops.send = watched_send;
+    watch->ops.progress = watched_progress;
     watch->ops.completed = watched_completed;
     watch->ops.close = watched_close;
     transport->ops = &watch->ops;

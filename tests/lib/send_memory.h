@@ -3,7 +3,7 @@
  * earlier sends wrong data, but only when the machine is slow enough. Here it always fails. A
  * watched endpoint keeps a copy of every payload. It aborts the process if the payload changes
  * before its owner has seen that the send is complete. If the answer is received there
- * (transport_answers_in_place), the send need only be complete.
+ * (transport_answers_in_place), the send need only be complete before the transport receives.
  */
 #ifndef PSRING_TESTS_LIB_SEND_MEMORY_H
 #define PSRING_TESTS_LIB_SEND_MEMORY_H
