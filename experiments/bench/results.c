@@ -8,6 +8,7 @@
 #include "common/base/stats.h"
 #include "common/base/status.h"
 #include "common/base/text.h"
+#include "ring/halving_schedule.h"
 
 /* -------- the rate of the links --------------------------------------------------------------- */
 
@@ -190,7 +191,7 @@ static struct result_row read_row(const struct csv_table *table, size_t row)
         .scaling = csv_table_number(table, row, "scaling_efficiency"),
         .skew_ms = csv_table_number(table, row, "skew_ms"),
         .series_iters = csv_table_number(table, row, "series_iters"),
-        .radix = csv_table_number(table, row, "radix"),
+        .radix = count_of(table, row, "radix"),
         .state = judge_row(&evidence),
     };
 }
@@ -268,13 +269,15 @@ void results_series(int *series, const char *backend, const char *placement, int
 {
     const bool halves = strcmp(backend, "rhd") == 0;
     const int has = halves ? (radix > 2 ? radix : 2) : servers;
+    const int in_fact = halves ? halving_parts(workers, radix) : servers; /* W, if W is prime */
     int count = 0;
     memset(series, 0, SERIES_MOST * sizeof *series);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds && count < SERIES_MOST; k++) {
         const struct kind *kind = &kinds[k];
         if (strcmp(backend, kind->backend) == 0 &&
             (halves || kind->amount == NONE || strcmp(placement, kind->placement) == 0) &&
-            (kind->amount == NONE || has == amount_of(kind->amount, workers)))
+            (kind->amount == NONE || has == amount_of(kind->amount, workers) ||
+             in_fact == amount_of(kind->amount, workers)))
             series[count++] = kind->series;
     }
 }
@@ -290,7 +293,7 @@ static const char *gpu_name(const struct result_row *row)
 /* 0: 2, or not of rhd. */
 static int radix_of(const struct result_row *row)
 {
-    return row->radix > 2 ? (int)row->radix : 0;
+    return row->radix > 2 ? row->radix : 0;
 }
 
 static void name_row(const struct result_row *row, struct point *point)

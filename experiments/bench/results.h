@@ -40,7 +40,8 @@ struct result_row {
     double iters, median_us, low_us, high_us, theory_us, efficiency, link, nominal_link;
     double cpu_busy, cpu_other, cpu_s_per_gb, wrong;
     double worker_sent, worker_theory, server_sent, server_theory;
-    double buckets, compute_us, exposed_us, scaling, skew_ms, series_iters, radix;
+    double buckets, compute_us, exposed_us, scaling, skew_ms, series_iters;
+    int radix; /* of rhd; 0: not known, or none */
     enum state state;
     enum part part;
     size_t point;      /* of the results' points */
@@ -110,7 +111,7 @@ enum column {
     COLUMN_MIXED, /* the same and W/2 on spare machines */
     COLUMN_RING,
     COLUMN_RHD,
-    COLUMN_DIRECT, /* rhd of radix W: two steps. Two workers have none, because it is rhd */
+    COLUMN_DIRECT, /* rhd of radix W: two steps. None for a prime W, because rhd has two, too */
     COLUMN_TREE,
     COLUMN_MPI, /* the fastest algorithm of MPI_Allreduce */
     COLUMNS,

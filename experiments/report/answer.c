@@ -515,12 +515,12 @@ static void add_brief(struct answer *answer, const struct results *results)
 
 static void add_lead(struct answer *answer, const struct results *results)
 {
-    const int workers = results->workers[results->worker_count - 1];
+    const int workers = most_workers(results, COLUMN_RING, false, false);
+    struct line line = line_in(answer->lead, sizeof answer->lead);
+    if (workers == 0)
+        return;
     const uint64_t bytes = results_focus(results, workers);
     const struct point *ring = results_column(results, COLUMN_RING, workers, bytes);
-    struct line line = line_in(answer->lead, sizeof answer->lead);
-    if (!ring)
-        return;
     line_add(&line, "%s, a message of %s, this network. The ring took %s",
              text_counted(workers, "worker").text, text_size((double)bytes).text,
              text_point(ring).text);

@@ -36,7 +36,8 @@ configurations()
     ((workers < 2)) || echo "ps-mixed-$((workers / 2))"
     [[ ! ${has_switch:-} ]] || ((workers < 2)) || echo ps-switch-1
     printf '%s\n' "${WITHOUT_SERVERS[@]}" | awk -v quick="$quick" 'quick == "" || $0 != "tree"'
-    [[ $quick ]] || ((workers < 3)) || echo "rhd-radix-$workers"
+    # If W is prime, rhd itself has two steps.
+    [[ $quick ]] || (($(factor "$workers" | wc -w) < 3)) || echo "rhd-radix-$workers"
     for algorithm in "${MPI_ALGORITHMS[@]}"; do
         [[ $quick && $algorithm != default ]] || echo "mpi-$algorithm"
     done

@@ -24,14 +24,23 @@ function fittedConstants() {
 
 const PIPELINE = 32; // pieces of a server's shard, about psring's choice for long messages
 
+// The pieces of a fast link, as comm_fast_piece_bytes chooses them. 0: the link is slow.
+function fastPiece(bytes, rate) {
+  if (rate <= 130e6) return 0;
+  return Math.min(bytes / Math.max(1, Math.floor(bytes / Math.sqrt(bytes * rate * 15e-6))), 524288);
+}
+
 // The ring in segments about as psring chooses them: eight of a chunk, but none below 32 KB.
-const ringOf = (workers, bytes, link) =>
-  ringTime(workers, bytes, Math.max(1, Math.min(8, Math.ceil(bytes / workers / 32768))) * (workers === 2 ? 2 : 1), link);
+const ringOf = (workers, bytes, link) => {
+  const chunk = bytes / workers, fast = workers > 2 ? fastPiece(chunk, link.bytes_per_s) : 0;
+  return ringTime(workers, bytes, Math.ceil(chunk / Math.max(chunk / 8, 32768, fast)) * (workers === 2 ? 2 : 1), link);
+};
 
 // Halving-doubling in slices about as psring chooses them: 128, whose first messages have 32 to 256 KB.
 const halvingOf = (workers, bytes, link, radix = 2) => {
-  const whole = bytes / (workers > 1 ? partsOf(workers, radix) : 1);
-  return halvingTime(workers, bytes, Math.ceil(whole / Math.min(Math.max(whole / 128, 32768), 262144)), link, radix);
+  const whole = bytes / (workers > 1 ? partsOf(workers, radix) : 1), fast = fastPiece(whole, link.bytes_per_s);
+  const slow = Math.min(Math.max(whole / 128, 32768), 262144);
+  return halvingTime(workers, bytes, fast >= whole ? 1 : Math.ceil(whole / Math.max(slow, Math.min(fast, 131072))), link, radix);
 };
 
 // The tree in segments about as psring chooses them: 64 of a half, but of 32 to 256 KB.

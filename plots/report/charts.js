@@ -5,7 +5,7 @@ const SHAPES = {
   circle: "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0Z", square: "M-5,-5H5V5H-5Z", triangle: "M0,-6L6,5H-6Z",
   down: "M0,6L6,-5H-6Z", diamond: "M0,-7L7,0L0,7L-7,0Z", cross: "M-6,-2H-2V-6H2V-2H6V2H2V6H-2V2H-6Z",
 };
-const SHAPE_OF = { 1: "square", 2: "down", 3: "triangle", 4: "diamond", 8: "cross", 9: "down", 10: "circle", 11: "triangle", 12: "diamond" };
+const SHAPE_OF = { 1: "square", 2: "down", 3: "triangle", 4: "diamond", 8: "cross", 9: "down", 10: "circle", 11: "triangle", 12: "diamond", 13: "square", 14: "cross", 15: "down" };
 const colourOf = series => ({ class: "of-series", style: `--own: var(--${series.colour === "none" ? "quiet" : `series-${series.colour}`})` });
 
 function putAxes(root, x, y, spec, box) {

@@ -9,6 +9,7 @@
       const chart = charts[name], svg = chart && chart.host.querySelector(".chart > svg");
       expect(`${name} is drawn`, svg && (chart.spec.bars || chart.series).length > 0);
       if (!svg) continue;
+      expect(`${name} has a shape for each series`, [...chart.host.querySelectorAll(".chart > svg .point")].every(p => p.tagName !== "path" || p.getAttribute("d")));
       const shown = chart.spec.bars ? chart.spec.bars.flatMap(b => b.parts) : chart.series.filter(s => s.shown).flatMap(s => s.points.filter(p => p.y !== null));
       expect(`${name} has a shape for each of its ${shown.length} values`, shown.length > 0 && svg.querySelectorAll(".point, .bar").length === shown.length);
       expect(`${name} draws theory where there is one`, [...svg.querySelectorAll(".theory")].every(path => !path.getAttribute("d") || path.getTotalLength() > 0));
