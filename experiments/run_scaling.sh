@@ -345,12 +345,15 @@ AGAIN_MOST=3
 measure_again()
 {
     local configuration workers start reason index line again=()
-    mapfile -t again < <("$psring" report --unsteady "$out" 2>/dev/null | head -n $AGAIN_MOST)
+    while read -r line; do
+        read -r configuration workers start _ <<<"$line"
+        index=$(index_of_start "$start" "$configuration $workers ")
+        [[ ! $index ]] || again+=("$index $line")
+        ((${#again[@]} < AGAIN_MOST)) || break
+    done < <("$psring" report --unsteady "$out" 2>>"$out/log.txt")
     points=$((points + ${#again[@]}))
     for line in "${again[@]}"; do
-        read -r configuration workers start reason <<<"$line"
-        index=$(index_of_start "$start" "$configuration $workers ")
-        [[ $index ]] || continue
+        read -r index configuration workers start reason <<<"$line"
         say "not steady: $configuration, $(counted "$workers" worker): $reason; once more"
         rm -f "$out/again.csv" # of a measurement that failed half-way
         measure_point "${plan[index]}" again.csv || machines_are_there || break
@@ -388,12 +391,16 @@ index_of_start()
     done
 }
 
-# replace_rows "FIRST LAST" FILE NEW: replaces these lines of FILE by the rows of NEW, if their numbers are equal.
+# replace_rows "FIRST LAST" FILE NEW: replaces these lines of FILE by the rows of NEW. Keeps them if their numbers differ,
+# as after a measurement that failed half-way.
 replace_rows()
 {
     local first last
     read -r first last <<<"$1"
-    [[ -s $3 ]] && (($(wc -l <"$3") - 1 == last - first + 1)) || return 0
+    if [[ ! -s $3 ]] || (($(wc -l <"$3") - 1 != last - first + 1)); then
+        say "the earlier rows stay, because the measurement has other rows now"
+        return
+    fi
     { head -n $((first - 1)) "$2" && tail -n +2 "$3" && tail -n +$((last + 1)) "$2"; } >"$2.part"
     mv "$2.part" "$2"
     rm -f "$3"

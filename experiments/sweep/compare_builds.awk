@@ -4,6 +4,7 @@
 
 FNR == 1 {
     file++
+    split("", column)
     for (i = 1; i <= NF; i++)
         column[$i] = i
     next
