@@ -4,10 +4,10 @@
  * each server, and makes equal progress with all servers. If servers own the parameters, it stores
  * arrays on them and fetches arrays from them in the same way.
  *
- * An answer's slot is posted when the push is queued, while the push is still being sent. (Posting
- * it only after the push has left is worse than a copy: servers then wait for each other.) An
- * answer over tcp is received in place, because it cannot come before the push has left. Other
- * transports may still use that memory, so the answer is received in theirs and copied.
+ * An answer's slot is posted when the push is queued, while the push is still being sent. Posting
+ * it only after the push has left is worse than a copy, because servers then wait for each other.
+ * Over tcp an answer is received in place: it cannot come before the push has left. Other
+ * transports may still use that memory. They receive the answer in theirs, and it is copied.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static struct message plain_message(size_t bucket, enum message_kind kind, uint6
     return codec_message(&plain, kind, step, span);
 }
 
-/* Where a chunk's answer belongs. */
+/* The memory in which a chunk's answer belongs. */
 static void *place_of(const struct ps_client *client, const struct push_request *request,
                       struct chunk chunk)
 {

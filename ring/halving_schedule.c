@@ -13,7 +13,8 @@
  */
 enum { SEGMENT_BYTES_MIN = 32 << 10, SEGMENT_BYTES_MAX = 256 << 10, SLICES_WANTED = 128 };
 
-/* Of several slices on a fast link. With longer ones a slice fills the pipeline of steps late. */
+/* The longest message if a fast link gets several slices. Longer ones were slower: four workers on
+ * one host, 4.8 and 25.6 MB. */
 enum { FAST_SEGMENT_BYTES_MAX = 128 << 10 };
 
 /* `size` workers, each `stride` after the one before, and as many chunks in a run. */

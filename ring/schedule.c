@@ -27,7 +27,7 @@ static size_t part_bytes(size_t chunk, size_t parts)
     return size_divide_up(chunk, parts) * sizeof(float);
 }
 
-/* On a slow link, or one of unknown rate. `count` floats are cut into so many chunks. */
+/* On a slow link, or one of unknown rate. The vector of `count` floats has `chunks` chunks. */
 static size_t slow_segment_bytes(size_t chunks, size_t count)
 {
     size_t chunk = size_divide_up(count, chunks);

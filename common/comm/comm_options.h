@@ -135,7 +135,7 @@ struct comm_options {
     struct comm_library library;
     /* A host's link, each way, as the user gives it; 0: unknown. comm_open makes it INFINITY if it
      * is unknown and all ranks are on one host, without a link. Decides how a vector is cut and how
-     * many bytes are in flight (ps/shard). The same on all ranks. */
+     * many bytes are in flight. The same on all ranks. */
     double link_bytes_per_s;
     /* The longest round trip between hosts. comm_open takes the world's (world.h). Below
      * COMM_DISTANT_S nothing depends on it. */

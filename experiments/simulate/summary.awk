@@ -1,5 +1,5 @@
-# summary.awk: prints simulate.csv as one table per platform. Fails if a row of a flat platform or of a tree of switches
-# is off the closed form by more than 0.5%, an element is wrong, or bytes differ from theory.
+# summary.awk: prints simulate.csv as one table per platform. Fails if an element is wrong or if bytes differ from
+# theory. Fails if a row of a flat platform, or of a tree of switches, is off the closed form by more than 0.5%.
 # The file of -v links=FILE has the message latency of each platform. Servers inside workers may be faster by one
 # latency, because it can overlap with other messages on the link.
 BEGIN {

@@ -76,8 +76,8 @@ static enum status watched_send(struct transport *transport, int peer,
     return status;
 }
 
-/* While the transport receives, an answer may arrive at a payload that leaves. Nobody may have
- * written to it before. */
+/* While the transport receives, an answer may arrive at a payload that leaves. Before that,
+ * the payload must be unchanged. */
 static enum status watched_progress(struct transport *transport, int64_t wait_ns, bool for_sends,
                                     bool *moved)
 {
