@@ -164,9 +164,10 @@ static size_t ps_window(const struct topology *topology, size_t count,
 
 /* A worker pushes every chunk of every shard. A server answers each of its chunks to every worker.
  * Messages within a process count too. */
-static struct cost_messages ps_messages(const struct topology *topology, size_t count,
-                                        const struct comm_options *options)
+static struct cost_messages ps_messages(const struct topology *topology, const int *hosts,
+                                        size_t count, const struct comm_options *options)
 {
+    (void)hosts;
     struct shard_plan plan = shard_plan(topology, count, options);
     double all = 0, most = 0, workers = topology->workers;
     for (int server = 0; server < topology->servers; server++)

@@ -91,10 +91,11 @@ static size_t ring_pipeline(const struct topology *topology, size_t count,
 }
 
 /* One message for each segment of the 2(W-1) steps. With pair.c: one for each piece. */
-static struct cost_messages ring_messages(const struct topology *topology, size_t count,
-                                          const struct comm_options *options)
+static struct cost_messages ring_messages(const struct topology *topology, const int *hosts,
+                                          size_t count, const struct comm_options *options)
 {
     struct schedule schedule = ring_schedule(topology, count, options);
+    (void)hosts;
     bool pair = schedule.pieces > 0 && options->compress == COMPRESS_NONE;
     double each = (double)(pair ? schedule.pieces : schedule_items(&schedule));
     return (struct cost_messages){each, each * topology->workers};
@@ -275,9 +276,10 @@ static double halving_time_s(const struct cost_shape *shape, const struct cost_l
 }
 
 /* In each step a rank sends each slice to one worker of every other part. */
-static struct cost_messages halving_messages(const struct topology *topology, size_t count,
-                                             const struct comm_options *options)
+static struct cost_messages halving_messages(const struct topology *topology, const int *hosts,
+                                             size_t count, const struct comm_options *options)
 {
+    (void)hosts;
     size_t slices = halving_pipeline(topology, count, options);
     const struct cost_shape shape = {.topology = *topology,
                                      .count = count,
@@ -403,9 +405,10 @@ static double tree_time_s(const struct cost_shape *shape, const struct cost_link
 
 /* Up and down, one message a segment for each neighbour. A vector of one element has no second
  * half. */
-static struct cost_messages tree_messages(const struct topology *topology, size_t count,
-                                          const struct comm_options *options)
+static struct cost_messages tree_messages(const struct topology *topology, const int *hosts,
+                                          size_t count, const struct comm_options *options)
 {
+    (void)hosts;
     const struct cost_shape shape = {.topology = *topology, .count = count, .element_bytes = 1};
     struct cost_messages messages = {0};
     size_t segments = tree_pipeline(topology, count, options);
@@ -446,9 +449,11 @@ const struct cost_formula tree_cost = {
  *
  * With one worker a host the time is that of the ring. Otherwise
  *
- *     time = 2(H-1) t + a + (2H-3) max(0, a + t/K - t) + (W-1)/W M g,   t = M/(H B)
+ *     time = 2(H-1) t + a + (2H-3) max(0, a + t/(K L) - t) + (W-1)/W M g,   t = M/(H B)
  *
- * as in a ring of H workers; in order 2H-1 steps share the bytes of 2(H-1) + (L-1)/L.
+ * as in a ring of H workers. The L rings take turns on a host's link: while a chunk of one ring is
+ * on its way, the link carries another ring's. A step thus has K L pieces. In order 2H-1 steps
+ * share the bytes of 2(H-1) + (L-1)/L.
  *
  * No all-reduce among workers that share a link is faster than 2(H-1)/H M/B. To a network, the
  * workers of a host together are like one worker (Patarasuk and Yuan 2009, section 3).
@@ -508,13 +513,33 @@ static double hierarchical_time_s(const struct cost_shape *shape, const struct c
         steps++;
     }
     return cost_pipelined_time_s(steps, hops / hosts * bytes / link->bytes_per_s,
-                                 (double)shape->pipeline, link->latency_s) +
+                                 (double)shape->pipeline * locals, link->latency_s) +
            (workers - 1) / workers * bytes * link->reduce_s_per_byte;
 }
 
-/* With one worker a host it is the ring, with the ring's pipeline and messages. */
+/* Those of a ring of H workers. In order, all but a host's first worker return what they get. */
+static struct cost_messages hierarchical_messages(const struct topology *topology, const int *hosts,
+                                                  size_t count, const struct comm_options *options)
+{
+    int workers = topology->workers, locals = hosts_locals(hosts, workers, 0);
+    struct cost_messages messages = {0};
+    struct schedule schedule;
+    if (locals == 1)
+        return ring_messages(topology, hosts, count, options);
+    for (int local = 0; local < locals && locals < workers; local++) {
+        const struct schedule_part part = {
+            locals, local, .returns = options->reduce_order == REDUCE_ORDER_RING && local > 0};
+        schedule_init(&schedule, workers / locals, 0, count,
+                      schedule_segment_bytes(workers / locals, count, options, &part), &part);
+        messages.busiest = fmax(messages.busiest, (double)schedule_items(&schedule));
+        messages.all += (double)(workers / locals) * (double)schedule_items(&schedule);
+    }
+    return messages;
+}
+
+/* With one worker a host it is the ring, with the ring's pipeline. */
 const struct cost_formula hierarchical_cost = {.traffic = hierarchical_traffic,
                                                .flows = hierarchical_flows,
                                                .time_s = hierarchical_time_s,
                                                .pipeline = ring_pipeline,
-                                               .messages = ring_messages};
+                                               .messages = hierarchical_messages};

@@ -69,9 +69,9 @@ struct cost_formula {
     /* (optional) The window of a shape with these options. Absent: none. */
     size_t (*window)(const struct topology *topology, size_t count,
                      const struct comm_options *options);
-    /* (optional) Messages with these options. Absent: unknown. */
-    struct cost_messages (*messages)(const struct topology *topology, size_t count,
-                                     const struct comm_options *options);
+    /* (optional) Messages with these options. `hosts` as in struct cost_shape. Absent: unknown. */
+    struct cost_messages (*messages)(const struct topology *topology, const int *hosts,
+                                     size_t count, const struct comm_options *options);
 };
 
 /* The shape of an all-reduce of `count` elements with these options. `hosts` is borrowed. */

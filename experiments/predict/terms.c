@@ -107,7 +107,7 @@ bool predict_terms_of(const struct predict_shape *shape, struct predict_terms *t
         terms->fill_bytes = fmax(terms->of[TERM_LINK] - both_ways, 0);
     }
     if (formula->messages)
-        messages = formula->messages(&shape->topology, shape->count, &options);
+        messages = formula->messages(&shape->topology, shape->hosts, shape->count, &options);
     terms->of[TERM_BURST] = terms->of[TERM_LINK] > 0 ? -1 : 0;
     terms->of[TERM_FILL_BURST] = terms->fill_bytes > 0 ? -1 : 0;
     terms->of[TERM_MESSAGE] = messages.busiest;

@@ -189,6 +189,33 @@ Test(cost, hierarchical_on_one_host_or_one_worker_a_host)
     expect_traffic(hierarchical(4, uneven, REDUCE_ORDER_ANY, 10), 0, 0, 0);
 }
 
+/* Two steps between two hosts. In order the second worker of a host makes one more. */
+Test(cost, hierarchical_messages)
+{
+    const struct topology four = {.workers = 4}, six = {.workers = 6};
+    struct comm_options options = {.segment_bytes = 16};
+    struct cost_messages messages = hierarchical_cost.messages(&four, two_by_two, 16, &options);
+    cr_expect(messages.busiest == 2 && messages.all == 4 * 2);
+    messages = hierarchical_cost.messages(&four, two_by_two, 32, &options); /* two segments */
+    cr_expect(messages.busiest == 4 && messages.all == 4 * 4);
+    messages = hierarchical_cost.messages(&six, three_by_two, 24, &options);
+    cr_expect(messages.busiest == 4 && messages.all == 6 * 4);
+    messages = hierarchical_cost.messages(&four, one_host, 16, &options);
+    cr_expect(messages.busiest == 0 && messages.all == 0);
+    options.reduce_order = REDUCE_ORDER_RING;
+    messages = hierarchical_cost.messages(&four, two_by_two, 16, &options);
+    cr_expect(messages.busiest == 3 && messages.all == 2 * 2 + 2 * 3);
+}
+
+/* While a chunk of one worker is on its way, the link carries the other worker's. */
+Test(cost, hierarchical_time_of_a_short_vector)
+{
+    struct subject shape = hierarchical(4, two_by_two, REDUCE_ORDER_ANY, 100);
+    expect_time_on(shape, two_by_two, 2 * 0.0002 + 0.001 + (0.001 + 0.0001 - 0.0002));
+    shape = hierarchical(4, two_by_two, REDUCE_ORDER_ANY, 250000);
+    expect_time_on(shape, two_by_two, 2 * 0.5 + 0.001);
+}
+
 /* Reduce-scatter and all-gather together are the ring. In rows and columns each sends 2(N-1)/N of
  * its length. */
 Test(cost, phases_of_the_ring)
@@ -308,7 +335,8 @@ Test(cost, messages_of_tree_are_those_of_its_lists)
                 most = size_larger(most, sends);
                 all += sends;
             }
-            struct cost_messages messages = tree_cost.messages(&topology, counts[c], &options);
+            struct cost_messages messages =
+                tree_cost.messages(&topology, NULL, counts[c], &options);
             cr_expect(messages.busiest == (double)most && messages.all == (double)all);
         }
     }
