@@ -17,7 +17,8 @@
 #   --shape SHAPE       shape of the virtual cluster: racks with a limited link between them, hosts with other rates;
 #                       see vcluster.sh --help (default: flat)
 #   --latency MS        round trip between two hosts of the virtual cluster in milliseconds (default: none added)
-#   --sizes LIST        bytes of the all-reduces, e.g. 65536,1048576
+#   --sizes LIST        bytes of the all-reduces, e.g. 65536,1048576 (default: from 4 KB to 25 MB, but the default sweep
+#                       leaves out a size whose iterations would need more than 45 s on the links)
 #   --no-train          no real training: needs no data, measures no accuracy
 #   --steps N           end the real training after N steps
 #   --data DIR          folder with the four files of MNIST (default: see get_mnist.sh)
@@ -125,7 +126,7 @@ choose_sweep()
         counts=1,2,4,8
         sizes=${sizes:-4096,16384,65536,262144,1048576,$MODEL_BYTES,26214400}
         warmup=1 iterations=0 paced_steps=20 published_s=60
-        train_epochs=1 train_batch=128 train_steps=0
+        train_epochs=1 train_batch=128 train_steps=60
         ;;
     full)
         counts=1,2,3,4,5,6,7,8
@@ -344,16 +345,17 @@ AGAIN_MOST=3
 
 measure_again()
 {
-    local configuration workers start reason index line again=()
+    local configuration workers number reason index line again=() listed=' '
     while read -r line; do
-        read -r configuration workers start _ <<<"$line"
-        index=$(index_of_start "$start" "$configuration $workers ")
-        [[ ! $index ]] || again+=("$index $line")
+        read -r configuration workers number _ <<<"$line"
+        index=$(index_of_line "$number")
+        [[ $index && $listed != *" $index "* ]] || continue # another row of a listed one
+        again+=("$index $line") listed+="$index "
         ((${#again[@]} < AGAIN_MOST)) || break
     done < <("$psring" report --unsteady "$out" 2>>"$out/log.txt")
     points=$((points + ${#again[@]}))
     for line in "${again[@]}"; do
-        read -r index configuration workers start reason <<<"$line"
+        read -r index configuration workers _ reason <<<"$line"
         say "not steady: $configuration, $(counted "$workers" worker): $reason; once more"
         rm -f "$out/again.csv" # of a measurement that failed half-way
         measure_point "${plan[index]}" again.csv || machines_are_there || break
@@ -368,26 +370,13 @@ count_rows()
     wc -l 2>/dev/null <"$out/bench.csv" || echo 1
 }
 
-# index_of START: prints the index of the point of the plan that begins with START.
-index_of()
+# index_of_line NUMBER: prints the index of the point of the plan that wrote this line of bench.csv.
+index_of_line()
 {
-    local index
-    for index in "${!plan[@]}"; do
-        [[ ${plan[index]} != "$1"* ]] || { echo "$index" && return; }
-    done
-}
-
-# index_of_start NUMBER REST: prints the index of the point of the plan that wrote the rows of this start. A failed
-# start wrote none and does not count.
-index_of_start()
-{
-    local left=$1 kind index first last
-    for kind in bench second; do
-        index=$(index_of "$kind $2")
-        read -r first last <<<"${rows_of[${index:-0}]:-1 0}"
-        [[ $index ]] || continue
-        ((first <= last)) || continue
-        ((left-- > 0)) || { echo "$index" && return; }
+    local index first last
+    for index in "${!rows_of[@]}"; do
+        read -r first last <<<"${rows_of[index]}"
+        ((first > $1 || $1 > last)) || { echo "$index" && return; }
     done
 }
 

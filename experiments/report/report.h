@@ -87,9 +87,8 @@ void summary_print(const struct run *run, FILE *out);
 void summary_print_head(const struct run *run, FILE *out);
 void summary_print_tables(const struct run *run, FILE *out);
 
-/* For run_scaling.sh: prints the measurements to repeat, one per line: "CONFIGURATION WORKERS START
- * REASON". START counts from 0. Sorted by workers, descending; among equals the ring
- * comes first. */
+/* For run_scaling.sh: prints the rows to measure again, one per line: "CONFIGURATION WORKERS LINE
+ * REASON". Sorted by workers, descending; among equals the ring comes first. */
 void summary_print_unsteady(const struct run *run, FILE *out);
 
 /* -------- summary_tables.c: tables of single parts of a run, each with its heading -------------

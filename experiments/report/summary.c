@@ -64,15 +64,28 @@ static void print_wrong(const struct run *run, FILE *out)
     }
 }
 
+/* Whether both are sizes of one configuration, disturbed in the same way. */
+static bool disturbed_alike(const struct point *one, const struct point *other)
+{
+    return one->workers == other->workers && strcmp(one->who, other->who) == 0 &&
+           strcmp(one->variant, other->variant) == 0 && strcmp(one->unsteady, other->unsteady) == 0;
+}
+
+/* A line for each measurement: a disturbed probe concerns all its sizes. */
 static void print_disturbed(const struct results *results, FILE *out)
 {
-    for (size_t p = 0; p < results->point_count; p++) {
+    size_t alike;
+    for (size_t p = 0; p < results->point_count; p += alike) {
         const struct point *point = &results->points[p];
+        for (alike = 1; p + alike < results->point_count; alike++) {
+            if (!disturbed_alike(point, &results->points[p + alike]))
+                break;
+        }
         if (!*point->unsteady)
             continue;
         fprintf(out, "Not steady: ");
         text_print_point(out, point);
-        fprintf(out, "%s\n", point->unsteady);
+        fprintf(out, "%s%s\n", point->unsteady, alike > 1 ? "; further sizes, too" : "");
     }
 }
 
@@ -616,9 +629,11 @@ void summary_print(const struct run *run, FILE *out)
 struct unsteady {
     const struct result_row *row;
     const struct point *point;
+    int several; /* 1: the point has further starts */
 };
 
-/* First what the answer compares, with the most workers; the ring, the yardstick, before others. */
+/* First what the answer compares, with the most workers: the ring, the yardstick, then what has
+ * several starts. */
 static int by_weight(const void *a, const void *b)
 {
     const struct unsteady *one = a, *two = b;
@@ -628,7 +643,11 @@ static int by_weight(const void *a, const void *b)
         return two->row->workers - one->row->workers;
     const int ring = strcmp(one->point->who, "ring") == 0;
     const int other = strcmp(two->point->who, "ring") == 0;
-    return ring != other ? other - ring : (one->row > two->row) - (one->row < two->row);
+    if (ring != other)
+        return other - ring;
+    if (one->several != two->several)
+        return two->several - one->several;
+    return (one->row > two->row) - (one->row < two->row);
 }
 
 /* Prints the name in the plan of run_scaling.sh: "ps-dedicated-1+mpi". */
@@ -646,6 +665,14 @@ static void print_plan_name(const struct point *point, FILE *out)
     }
 }
 
+static int has_starts(const struct results *results, size_t point)
+{
+    size_t starts = 0;
+    for (size_t r = 0; r < results->row_count; r++)
+        starts += results->rows[r].point == point;
+    return starts > 1;
+}
+
 void summary_print_unsteady(const struct run *run, FILE *out)
 {
     const struct results *results = &run->results;
@@ -653,21 +680,15 @@ void summary_print_unsteady(const struct run *run, FILE *out)
     size_t count = 0;
     for (size_t r = 0; list && r < results->row_count; r++) {
         const struct result_row *row = &results->rows[r];
-        const struct point *point = &results->points[row->point];
-        bool before = false; /* listed with another size of the same start */
-        for (size_t l = 0; l < count; l++)
-            before = before ||
-                     (list[l].row->workers == row->workers && list[l].row->start == row->start &&
-                      strcmp(list[l].point->who, point->who) == 0 &&
-                      strcmp(list[l].point->variant, point->variant) == 0);
-        if (*row->unsteady && !before && (row->part == PART_PLAIN || row->part == PART_VARIANT))
-            list[count++] = (struct unsteady){row, point};
+        if (*row->unsteady && (row->part == PART_PLAIN || row->part == PART_VARIANT))
+            list[count++] = (struct unsteady){row, &results->points[row->point],
+                                              has_starts(results, row->point)};
     }
     if (count > 0)
         qsort(list, count, sizeof *list, by_weight);
     for (size_t l = 0; l < count; l++) {
         print_plan_name(list[l].point, out);
-        fprintf(out, " %d %d %s\n", list[l].row->workers, list[l].row->start,
+        fprintf(out, " %d %zd %s\n", list[l].row->workers, list[l].row - results->rows + 2,
                 list[l].row->unsteady);
     }
     free(list);

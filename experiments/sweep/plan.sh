@@ -16,19 +16,20 @@ SLOTS=2 # of each host, in the part of the sweep with several workers a host
 SLOT_HOSTS=4
 PUBLISHED_WORKERS=4 # largest number of workers that exchange a published model's gradients
 
-# configurations WORKERS: prints the configurations with this number of workers. The quick sweep has fewer. In it only
-# the largest number has more than those of the first table. Real machines may be too few for the largest number, so
-# there every number has them.
+# configurations WORKERS: prints the configurations with this number of workers. Unless the sweep is full, only the
+# largest number has more than those of the first table. Real machines may be too few for the largest number, so there
+# every number has them. The quick sweep has fewer.
 configurations()
 {
     local workers=$1 servers algorithm quick=''
     [[ ${mode:-} != quick ]] || quick=yes
-    if [[ $quick && ! ${real_hosts:-} ]] && ((workers < max_workers)); then
+    if [[ ${mode:-} != full && ! ${real_hosts:-} ]] && ((workers < max_workers)); then
         printf '%s\n' ps-dedicated-1 "ps-dedicated-$workers" "ps-colocated-$workers" ring rhd mpi-default | awk '!seen[$0]++'
         return
     fi
-    # 1, 2, W/2 and W servers, each once. The quick sweep has 1 and W on further machines, and W in the workers.
-    for servers in $(printf '%d\n' 1 2 $((workers / 2)) "$workers" | sort -nu); do
+    # 1, W/2 and W servers, each once, and 2 in the full sweep. The quick sweep has 1 and W on further machines, and W in
+    # the workers.
+    for servers in $(printf '%d\n' 1 $((workers / 2)) "$workers" "$([[ ${mode:-} == full ]] && echo 2 || echo 1)" | sort -nu); do
         ((servers >= 1 && servers <= workers)) || continue
         [[ $quick ]] && ((servers > 1 && servers < workers)) || echo "ps-dedicated-$servers"
         [[ $quick ]] && ((servers < workers)) || echo "ps-colocated-$servers"
@@ -46,7 +47,7 @@ configurations()
 # second_starts: prints a second start for each point of `plan` that the answer compares. Starts of one configuration
 # differ more than its iterations (psring report --help), so a verdict needs two. Second starts come at the end of the
 # plan, minutes after the first ones, when all other configurations have been measured. The answer compares one server
-# and the ring at all sizes, and everything else at the size of the tables.
+# and the ring at all its sizes, and everything else at the size of the tables.
 second_starts()
 {
     local line kind configuration workers list
@@ -87,7 +88,7 @@ second_starts()
                 if (!(workers in ring))
                     rings[++ring_count] = workers
                 if (by_size || !(workers in ring))
-                    ring[workers] = by_size ? list["ring", workers] : focus
+                    ring[workers] = by_size ? list[name[which], workers] : focus
             }
             for (i = 1; i <= ring_count; i++)
                 print "second ring", rings[i], ring[rings[i]]
@@ -255,20 +256,36 @@ slot_points()
     done
 }
 
-# published_seconds CONFIGURATION WORKERS BYTES: prints "SECONDS TIMED BEFORE". SECONDS is the time of the exchange on
-# the links and over the latency (steps, then the averaging alone). TIMED and BEFORE are the numbers of timed and of
-# warm-up operations.
-published_seconds()
+# bytes_seconds CONFIGURATION WORKERS BYTES: prints the seconds of one all-reduce on the links and over the latency.
+bytes_seconds()
 {
     awk -v configuration="$1" -v workers="$2" -v bytes="$3" -v bits=$((link_bits > 0 ? link_bits : 1000000000)) \
         -v latency_ms="${latency:-0}" 'BEGIN {
-        each = bytes * 8 / bits * (configuration == "ps-dedicated-1" ? workers : 2 * (workers - 1) / workers)
-        each += latency_ms / 1e3 * (configuration == "ring" ? workers - 1 : 1)
-        if (8 * each <= 60)
-            print int(8 * each) + 1, 3, 1
-        else
-            print int(3 * each) + 1, 1, 0
+        ways["ps-dedicated-1"] = workers
+        ways["ps-colocated-1"] = workers - 1
+        print bytes * 8 / bits * (configuration in ways ? ways[configuration] : 2 * (workers - 1) / workers) + \
+            latency_ms / 1e3 * (configuration == "ring" ? workers - 1 : 1)
     }'
+}
+
+# published_seconds CONFIGURATION WORKERS BYTES: prints "SECONDS TIMED BEFORE". SECONDS is the time of the exchange
+# (steps, then the averaging alone). TIMED and BEFORE are the numbers of timed and of warm-up operations.
+published_seconds()
+{
+    bytes_seconds "$@" | awk '{ print 8 * $1 <= 60 ? int(8 * $1) + 1 " 3 1" : int(3 * $1) + 1 " 1 0" }'
+}
+
+# in_time CONFIGURATION WORKERS LIST: prints the sizes of LIST. The default sweep leaves out those whose iterations need
+# more than SIZE_S seconds on the links, unless the user chose sizes.
+in_time()
+{
+    local size kept=''
+    for size in ${3//,/ }; do
+        [[ $mode != default || $asked_sizes || ! $kept ]] &&
+            kept+=${kept:+,}$size && continue
+        bytes_seconds "$1" "$2" "$size" | awk -v most="$SIZE_S" '{ exit 8 * $1 > most }' && kept+=,$size
+    done
+    echo "$kept"
 }
 
 # published_arguments CONFIGURATION WORKERS MODEL: prints arguments of bench.
@@ -316,7 +333,7 @@ list_points()
         [[ $mode != quick ]] || ((workers == max_workers)) || list=$quick_size
         # One worker has nothing to average.
         for configuration in $( ((workers < 2)) || configurations "$workers"); do
-            echo bench "$configuration" "$workers" "$list"
+            echo bench "$configuration" "$workers" "$(in_time "$configuration" "$workers" "$list")"
         done
         # Variants end at the model's gradient, unless the user chose sizes. Only the full sweep has time for more.
         [[ $mode != default || $asked_sizes ]] || list=$(up_to_model 0)

@@ -78,6 +78,18 @@ without_folder()
 without_folder >"$folder/output" 2>&1
 expect "the machine without a folder for rows is named" grep -q 'a: no place for rows' "$folder/output"
 
+# The default sweep leaves out sizes that need too much time, unless the user chose them. One is always left.
+sizes_in_time() # MODE ASKED CONFIGURATION LIST
+{
+    # shellcheck disable=SC2034  # plan.sh reads them
+    mode=$1 asked_sizes=$2 with_latency '' in_time "$3" 8 "$4"
+}
+expect "one server's time" test "$(sizes_in_time default '' ps-dedicated-1 4096,4799528,26214400)" = 4096,4799528
+expect "the ring's time" test "$(sizes_in_time default '' ring 4799528,26214400)" = 4799528,26214400
+expect "the only size" test "$(sizes_in_time default '' ps-colocated-1 26214400)" = 26214400
+expect "chosen sizes" test "$(sizes_in_time default 26214400 ps-dedicated-1 4096,26214400)" = 4096,26214400
+expect "the time of the full sweep" test "$(sizes_in_time full '' ps-dedicated-1 4096,26214400)" = 4096,26214400
+
 # The rate of the links decides which published models a sweep has time for.
 plan_of()
 {
