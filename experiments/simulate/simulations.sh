@@ -186,7 +186,7 @@ summarise()
             awk '
                 BEGIN {
                     FS = ","
-                    print "\nSimulated compared with measured (WRONG: off by more than 5%), ms:\n"
+                    print "\nSimulated compared with measured, ms:\n"
                     printf "  %-8s %-10s %7s %7s %10s %10s %10s %8s\n", "backend", "placement", "workers", "servers", "bytes", "measured", "simulated", "error"
                 }
                 NR > 1 {
