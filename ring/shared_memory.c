@@ -177,7 +177,8 @@ out:
     return status;
 }
 
-/* OK if `mine` is OK on all callers. */
+/* OK if `mine` is OK on all callers. Otherwise STATUS_USAGE or STATUS_UNSUPPORTED, which only this
+ * function returns: all callers then know of the failure. */
 static enum status agree(const struct shared_memory_options *options, enum status mine)
 {
     enum status status, *all = calloc((size_t)callers(options), sizeof *all);
@@ -193,6 +194,8 @@ static enum status agree(const struct shared_memory_options *options, enum statu
             log_error("hierarchical: rank %d on %s has no memory to share there: %s", rank,
                       world->hosts[rank], status_name(status));
     }
+    if (status != STATUS_OK && status != STATUS_USAGE)
+        status = STATUS_UNSUPPORTED;
 out:
     free(all);
     return status;

@@ -44,7 +44,8 @@ struct shared_memory_options {
 };
 
 /* Collective over the callers. A caller that is alone on its host, or in no group, gets NULL.
- * Allocates all memory, or fails on all callers. Errors are logged. */
+ * Allocates all memory, or fails on all callers with STATUS_USAGE or STATUS_UNSUPPORTED. After
+ * another error the callers may disagree. Errors are logged. */
 enum status shared_open(struct shared **shared, const struct shared_memory_options *options);
 
 /* Frees *shared and sets it to NULL. The memory exists until the last worker has closed it. */

@@ -200,9 +200,8 @@ static enum status share_memory(const struct engine *engine, struct psring *comm
     if (!comm || !suits(comm))
         env.group = NULL;
     enum status status = host_groups_open(groups, &env, NULL, SHARED_BYTES);
-    bool unheard = status == STATUS_TIMEOUT || status == STATUS_TRANSPORT ||
-                   status == STATUS_PROTOCOL; /* ranks may then disagree about the result */
-    if (status == STATUS_OK || engine->backend || unheard)
+    bool agreed = status == STATUS_USAGE || status == STATUS_UNSUPPORTED; /* see shared_open */
+    if (engine->backend || !agreed)
         return status;
     char why[ERROR_BYTES];
     errors_take(why);

@@ -42,11 +42,12 @@ ensure_switch()
     ip -n "$switch" link set br0 up
 }
 
-# A refused connection counts as an answer: it shows that cable, addresses and bridge work.
+# A refused connection counts as an answer: it shows that cable, addresses and bridge work. It may wait behind a full
+# queue, which takes 25 s at 1 Mbit/s.
 host_answers()
 {
     local error
-    error=$(ip netns exec "$(namespace_of switch)" timeout 5 \
+    error=$(ip netns exec "$(namespace_of switch)" timeout 30 \
         "$BASH" -c ": </dev/tcp/$(host_address "$1")/9" 2>&1) && return 0
     [[ $error == *refused* ]]
 }

@@ -360,13 +360,13 @@ static enum status receive(struct network_switch *sw, int port, bool *more)
         return STATUS_OK;
     if (got < 0)
         return FAIL(STATUS_IO, "the device of port %d is gone: %s", port, strerror(errno));
+    bool lost = got > 0 && is_lost(sw, &sw->cables[port]); /* counts a frame without room, too */
     if (!frame) {
         report_overflow(sw);
         return STATUS_OK;
     }
     const unsigned char *ethernet = bytes + sizeof(struct virtio_net_hdr);
-    if ((size_t)got < sizeof(struct virtio_net_hdr) + 2 * ADDRESS_BYTES ||
-        is_lost(sw, &sw->cables[port]))
+    if (lost || (size_t)got < sizeof(struct virtio_net_hdr) + 2 * ADDRESS_BYTES)
         return STATUS_OK;
     learn(sw, address_at(ethernet + ADDRESS_BYTES), port);
     int to = port_of(sw, address_at(ethernet));

@@ -144,7 +144,10 @@ check_machines()
     probed_bits=$(awk '/Mbit\/s to/ { rate = $7 * 1e6; if (!least || rate < least) least = rate }
         END { printf "%.0f", least }' <<<"$machines_table")
     there=$(on_machine "${machines[0]}" mktemp -d -t psring-scaling.XXXXXX 2>>"$out/log.txt" | tail -n 1) || true
-    [[ $there == /*/psring-scaling.* ]] || die "${machines[0]}: no place for rows, because mktemp -d failed; check its folder for temporary files"
+    if [[ $there != /*/psring-scaling.* ]]; then
+        there='' # something else that was printed there: forget_machines must not remove it
+        die "${machines[0]}: no place for rows, because mktemp -d failed; check its folder for temporary files"
+    fi
 }
 
 # Warns about properties that distort results but need not stop a sweep.

@@ -30,7 +30,8 @@ struct opening {
 
 /* -------- closing ----------------------------------------------------------------------------- */
 
-/* The peer still gets the bytes that the kernel has taken, then the end of the stream. */
+/* The peer still gets the bytes that the kernel has taken, then the end of the stream. If the peer
+ * has sent more than stream_close reads, the kernel may discard them and reset the connection. */
 void transport_tcp_cut(struct transport *transport)
 {
     struct tcp_endpoint *endpoint = endpoint_of(transport);

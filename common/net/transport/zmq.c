@@ -135,20 +135,26 @@ static enum status zmq_send_message(struct transport *transport, int node,
     enum status status = peer->push ? STATUS_OK : connect_to(endpoint, node);
     if (status != STATUS_OK)
         return status;
-    zmq_msg_t frame;
-    if (zmq_msg_init_size(&frame, MESSAGE_HEADER_BYTES) != 0)
+    /* Both frames exist before the first is sent, because it must not stay alone. */
+    zmq_msg_t first, second;
+    if (zmq_msg_init_size(&first, MESSAGE_HEADER_BYTES) != 0)
         return transport_zmq_status("sending");
-    memcpy(zmq_msg_data(&frame), header, MESSAGE_HEADER_BYTES);
-    atomic_fetch_add(&endpoint->shared->handovers, 1);
-    status = send_frame(peer, &frame, ZMQ_SNDMORE);
-    if (status != STATUS_OK)
-        return status;
+    memcpy(zmq_msg_data(&first), header, MESSAGE_HEADER_BYTES);
     /* An empty payload is sent as well: its frame reports that the header has gone, and tickets
      * complete in order. ZeroMQ takes a non-const pointer but only reads. */
     void *data = without_const(length ? payload : peer);
-    if (zmq_msg_init_data(&frame, data, length, on_sent, peer) != 0)
-        return transport_zmq_status("sending");
-    return send_frame(peer, &frame, 0);
+    if (zmq_msg_init_data(&second, data, length, on_sent, peer) != 0) {
+        status = transport_zmq_status("sending");
+        zmq_msg_close(&first);
+        return status;
+    }
+    atomic_fetch_add(&endpoint->shared->handovers, 1);
+    status = send_frame(peer, &first, ZMQ_SNDMORE);
+    if (status != STATUS_OK) {
+        zmq_msg_close(&second);
+        return status;
+    }
+    return send_frame(peer, &second, 0);
 }
 
 static uint64_t zmq_completed(struct transport *transport, int node)
