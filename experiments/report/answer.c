@@ -288,8 +288,8 @@ static void add_claim(struct answer *answer, const struct run *run, enum column 
 
 /* -------- by size ----------------------------------------------------------------------------- */
 
-/* The number of workers with which the most sizes of both were measured. Prefers more workers among
- * equals. 0: none. */
+/* The number of workers with which the most sizes have a verdict; among equals that with the most
+ * sizes of both, then the largest. 0: none. */
 static int workers_by_size(const struct results *results, enum column column)
 {
     int best = 0;
@@ -297,9 +297,15 @@ static int workers_by_size(const struct results *results, enum column column)
     for (size_t w = 0; w < results->worker_count; w++) {
         size_t count = 0;
         const int workers = results->workers[w];
-        for (size_t s = 0; s < results->size_count; s++)
-            count += results_column(results, column, workers, results->sizes[s]) &&
-                     results_column(results, COLUMN_RING, workers, results->sizes[s]);
+        for (size_t s = 0; s < results->size_count; s++) {
+            const struct point *point = results_column(results, column, workers, results->sizes[s]);
+            const struct point *ring =
+                results_column(results, COLUMN_RING, workers, results->sizes[s]);
+            if (!point || !ring)
+                continue;
+            bool judged = starts_compare(&point->time, &ring->time).verdict != VERDICT_NONE;
+            count += judged ? results->size_count + 1 : 1;
+        }
         if (count > 0 && count >= most && workers > 1) {
             most = count;
             best = workers;

@@ -426,6 +426,11 @@ Test(results, servers_are_judged_with_workers_that_they_were_measured_with)
     add_twice(ROW(.us = 85000, .workers = 5));
     add_ring_and_server(MODEL, 80000, 240000);
     add_ring_and_server(4096, 200, 88);
+    for (int bytes = 4096; bytes <= 65536; bytes *= 4) { /* more sizes, but one start */
+        add(ROW(.us = 80, .workers = 2, .bytes = bytes));
+        add(ROW(.us = 90, .workers = 2, .bytes = bytes, .backend = "ps", .placement = "dedicated",
+                .servers = 1, .transport = "zmq"));
+    }
     const char *text = summary();
     says(
         text,
