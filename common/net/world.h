@@ -34,7 +34,7 @@ struct world {
     int sharing_cpus; /* ranks, including this one and those of other hosts' names, that may run on
                        * one of its cores */
     bool concurrent;  /* several threads may call MPI at once (MPI_THREAD_MULTIPLE) */
-    uint64_t run_id;  /* the same on all ranks, different in every run */
+    uint64_t run_id;  /* the same on all ranks, different in every run; secret (message.h) */
     char host[WORLD_HOST_BYTES];     /* the name of this host */
     char (*hosts)[WORLD_HOST_BYTES]; /* the names of all ranks' hosts, by rank */
     union address *address; /* at which other ranks reach this one; see world_choose_address */

@@ -260,7 +260,6 @@ static enum status simulated_progress(struct transport *transport, int64_t wait_
 {
     enum status status;
     struct simulated_endpoint *endpoint = endpoint_of(transport);
-    *moved = false;
     TRY(take_arrivals(endpoint, moved));
     if (*moved || wait_ns <= 0)
         return STATUS_OK;

@@ -78,7 +78,7 @@ static void make_header(uint8_t header[MESSAGE_HEADER_BYTES], size_t length)
 
 static void look(void)
 {
-    bool moved;
+    bool moved = false;
     cr_assert_eq(transport_tcp_ops.progress(endpoint[NODE_SERVER], 0, false, &moved), STATUS_OK);
 }
 

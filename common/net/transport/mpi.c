@@ -522,7 +522,6 @@ static enum status mpi_progress(struct transport *transport, int64_t wait_ns, bo
     (void)for_sends; /* one poll finds both */
     struct mpi_endpoint *endpoint = endpoint_of(transport);
     int count = 0;
-    *moved = false;
     if (endpoint->requests.active > 0) {
         int code = MPI_Testsome(endpoint->requests.active, endpoint->requests.requests, &count,
                                 endpoint->requests.indices, endpoint->requests.statuses);

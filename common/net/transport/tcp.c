@@ -588,7 +588,6 @@ static enum status tcp_progress(struct transport *transport, int64_t wait_ns, bo
     bool done = false, slept = wait_ns <= 0, spins = !transport->crowded;
     bool sent = false;
     int64_t spin_until_ns = 0;
-    *moved = false;
     flush_held(endpoint, moved, &sent);
     done = sent && for_sends;
     find_interest(endpoint, &interest);

@@ -47,8 +47,8 @@ struct transport_ops {
     struct {
         int process, endpoint, peer;
     } descriptors;
-    /* A payload is read once, in order. Nothing reads it any more when its receiver has all of it,
-     * and nothing writes to a slot's memory before its message arrives. */
+    /* (optional) A payload is read once, in order. Nothing reads it any more when its receiver has
+     * all of it, and nothing writes to a slot's memory before its message arrives. */
     bool answers_in_place;
     /* The bytes of the implementation's struct, which begins with a struct transport, and of one
      * entry of the array of its peers (by node), with which that struct ends. */
@@ -56,7 +56,7 @@ struct transport_ops {
 
     /* Connects the endpoints of this process; NULL if it has none. Collective. transport_open has
      * allocated them: the implementation's own members are zero. A descriptor is thus 0 (stdin):
-     * set descriptors to -1 before anything can fail. On an error (logged) `close` is called. A
+     * set those of both to -1 before anything can fail. On an error (logged) both are closed. A
      * rank that fails may return at once: the other ranks' collective call then fails or times
      * out. */
     enum status (*open)(struct transport *endpoint[2], struct world *world,
@@ -66,12 +66,13 @@ struct transport_ops {
     enum status (*send)(struct transport *transport, int peer,
                         const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
                         size_t length);
-    /* The number of sends to `peer` that no longer need their payload, in order of sending. */
+    /* The number of sends to `peer` that no longer need their payload and arrive without a further
+     * call here, in order of sending. */
     uint64_t (*completed)(struct transport *transport, int peer);
     /* Moves all bytes that can move now. If there are none, it may sleep up to wait_ns until
      * something arrives, or with `for_sends` also until a send completes. wait_ns is 0 (do not
      * wait) to 1 s, embedded to LOOK_MS. *moved is false at the call. Set it only if
-     * something of this run has moved: the time-out then starts again. */
+     * something of this run has moved, also a part of a message: the time-out then starts again. */
     enum status (*progress)(struct transport *transport, int64_t wait_ns, bool for_sends,
                             bool *moved);
     /* Calls transport_base_fini and frees the endpoint. Also after a failed or partial `open`. */

@@ -309,7 +309,6 @@ static enum status zmq_progress(struct transport *transport, int64_t wait_ns, bo
 {
     enum status status = STATUS_OK;
     struct zmq_endpoint *endpoint = endpoint_of(transport);
-    *moved = false;
     bool received = true, taken;
     for (int i = 0; i < RECEIVED_AT_ONCE && received; i++) {
         TRY(receive_one(endpoint, ZMQ_DONTWAIT, &received, &taken));
