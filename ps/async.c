@@ -25,15 +25,20 @@
 
 struct async_rules async_rules_of(const struct consistency *consistency, int workers)
 {
-    int needed = workers - consistency->backup_workers;
-    switch (consistency->kind) {
+    struct async_rules rules = {0};
+    switch (consistency->kind) { /* no default: the compiler names a mode that is missing here */
+    case CONSISTENCY_BSP:
+        rules.to_apply = rules.to_answer = workers - consistency->backup_workers;
+        break;
     case CONSISTENCY_SSP:
-        return (struct async_rules){1, workers, consistency->staleness, true};
+        rules = (struct async_rules){
+            .to_apply = 1, .to_answer = workers, .slack = consistency->staleness, .alone = true};
+        break;
     case CONSISTENCY_ASYNC:
-        return (struct async_rules){1, 0, 0, true};
-    default:
-        return (struct async_rules){needed, needed, 0, false};
+        rules = (struct async_rules){.to_apply = 1, .alone = true};
+        break;
     }
+    return rules;
 }
 
 /* Whether at least `needed` workers have done all steps before `clock`. */

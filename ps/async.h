@@ -22,6 +22,7 @@ extern const struct server_policy server_async;
  *
  * A worker that pushes the gradients of step c needs the parameters for step c + 1. For each chunk
  * a server keeps a *clock* of each worker: the worker has pushed or skipped all steps before it.
+ * A push of step c makes it c + 1. Steps count from the start of the training, also when resumed.
  *
  *     mode             a push of step c is applied      it is answered
  *     bsp              with the others of step c, once   once W have pushed c

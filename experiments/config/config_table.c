@@ -553,6 +553,7 @@ bool config_table_given(const struct config_table *table, const char *name)
 /* Options that had other names. `now` may be a word of a choice. */
 static const struct option_renamed renamed[] = {
     {"server", "join"},
+    {"consistency", "sync"},
     {"world", "world-size"},
     {"interface", "subnet"},
     {"segment", "segment-bytes"},
