@@ -20,7 +20,7 @@
 #   --sizes LIST        bytes of the all-reduces, e.g. 65536,1048576 (default: from 4 KB to 25 MB, but the default sweep
 #                       leaves out a size whose iterations would need more than 45 s on the links)
 #   --no-train          no real training: needs no data, measures no accuracy
-#   --steps N           end the real training after N steps
+#   --steps N           end the real training after N steps (default: 60; --quick: 8; --full: all of its epochs)
 #   --data DIR          folder with the four files of MNIST (default: see get_mnist.sh)
 #   --psring PROGRAM    measure this program instead of building one
 #   --limit SECONDS     time limit of a measurement; a longer one is ended and counts as failed (default: several
@@ -270,8 +270,12 @@ sweep()
     points=${#plan[@]}
     for index in "${!plan[@]}"; do
         before=$(count_rows)
-        measure_point "${plan[index]}" || machines_are_there || return 0
-        rows_of[index]="$((before + 1)) $(count_rows)"
+        # A measurement that failed half-way is not repeated: its rows are too few to be replaced.
+        if measure_point "${plan[index]}"; then
+            rows_of[index]="$((before + 1)) $(count_rows)"
+        else
+            machines_are_there || return 0
+        fi
     done
     measure_again
 }

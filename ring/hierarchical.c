@@ -335,7 +335,7 @@ out:
 }
 
 enum status host_groups_open(struct host_groups *groups, const struct backend_env *site,
-                             const struct group *callers, size_t vector_bytes)
+                             const struct group *callers, size_t vector_bytes, bool *agreed)
 {
     enum status status;
     *groups = (struct host_groups){0};
@@ -350,6 +350,7 @@ enum status host_groups_open(struct host_groups *groups, const struct backend_en
         .transport = site->transport,
         .vector_bytes = groups->content_offset + sizeof(struct host_content),
         .timeout_ms = site->options->timeout_ms,
+        .agreed = agreed,
     };
     TRY(shared_open(&groups->shared, &options));
     return STATUS_OK;
@@ -455,7 +456,7 @@ static enum status hierarchical_open(void **out, const struct backend_env *site)
     if (!groups) {
         TRY(check_site(site));
         TRY(host_groups_open(&self->own, site, site->group,
-                             options->bucket_counts_max * codec_memory_bytes(options)));
+                             options->bucket_counts_max * codec_memory_bytes(options), NULL));
     }
     self->host = self->groups->host;
     self->across = self->groups->across;

@@ -45,10 +45,10 @@ struct host_groups {
 /* Collective over `callers`, like shared_open. `callers` is the site's group, or NULL for the whole
  * world. A rank in no group (site->group NULL) gets nothing. Every host must have the same number
  * of workers (hosts_uneven). `vector_bytes` is the length of the longest all-reduce. The function
- * reads the site's world, workers, hosts, transport and time-out. Errors are logged; nothing is
- * left allocated. */
+ * reads the site's world, workers, hosts, transport and time-out. `agreed` as in
+ * shared_memory_options. Errors are logged; nothing is left allocated. */
 enum status host_groups_open(struct host_groups *groups, const struct backend_env *site,
-                             const struct group *callers, size_t vector_bytes);
+                             const struct group *callers, size_t vector_bytes, bool *agreed);
 void host_groups_close(struct host_groups *groups);
 
 /*

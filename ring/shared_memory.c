@@ -177,8 +177,7 @@ out:
     return status;
 }
 
-/* OK if `mine` is OK on all callers. Otherwise STATUS_USAGE or STATUS_UNSUPPORTED, which only this
- * function returns: all callers then know of the failure. */
+/* OK if `mine` is OK on all callers. */
 static enum status agree(const struct shared_memory_options *options, enum status mine)
 {
     enum status status, *all = calloc((size_t)callers(options), sizeof *all);
@@ -186,6 +185,8 @@ static enum status agree(const struct shared_memory_options *options, enum statu
     if (!all)
         return FAIL(STATUS_NO_MEMORY, "hierarchical: no memory for %d ranks", callers(options));
     TRY(world_gather(world, options->workers, &mine, sizeof mine, all));
+    if (options->agreed)
+        *options->agreed = true;
     status = mine;
     for (int index = 0; index < callers(options) && status == STATUS_OK; index++) {
         int rank = rank_of(options, index);
@@ -194,8 +195,6 @@ static enum status agree(const struct shared_memory_options *options, enum statu
             log_error("hierarchical: rank %d on %s has no memory to share there: %s", rank,
                       world->hosts[rank], status_name(status));
     }
-    if (status != STATUS_OK && status != STATUS_USAGE)
-        status = STATUS_UNSUPPORTED;
 out:
     free(all);
     return status;

@@ -41,11 +41,11 @@ struct shared_memory_options {
     struct transport *transport; /* its waits and ours are interrupted together */
     size_t vector_bytes;         /* length of each worker's vector, and of the sums */
     int64_t timeout_ms;          /* of a wait, if no watchdog watches the world */
+    bool *agreed; /* (optional) becomes true once all callers know whether all succeeded */
 };
 
 /* Collective over the callers. A caller that is alone on its host, or in no group, gets NULL.
- * Allocates all memory, or fails on all callers with STATUS_USAGE or STATUS_UNSUPPORTED. After
- * another error the callers may disagree. Errors are logged. */
+ * Allocates all memory, or fails on all callers. Errors are logged. */
 enum status shared_open(struct shared **shared, const struct shared_memory_options *options);
 
 /* Frees *shared and sets it to NULL. The memory exists until the last worker has closed it. */

@@ -199,9 +199,9 @@ static enum status share_memory(const struct engine *engine, struct psring *comm
     struct backend_env env = comm_place_env(comm ? &comm->place : &engine->all->place, NODE_WORKER);
     if (!comm || !suits(comm))
         env.group = NULL;
-    enum status status = host_groups_open(groups, &env, NULL, SHARED_BYTES);
-    bool agreed = status == STATUS_USAGE || status == STATUS_UNSUPPORTED; /* see shared_open */
-    if (engine->backend || !agreed)
+    bool agreed = false;
+    enum status status = host_groups_open(groups, &env, NULL, SHARED_BYTES, &agreed);
+    if (status == STATUS_OK || engine->backend || !agreed)
         return status;
     char why[ERROR_BYTES];
     errors_take(why);

@@ -448,8 +448,6 @@ static void find_points(struct results *results)
         if (p == results->point_count)
             results->points[results->point_count++] = point;
         row->point = p;
-        for (size_t before = 0; before < r; before++)
-            row->start += results->rows[before].point == p;
     }
 }
 

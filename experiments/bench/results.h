@@ -45,7 +45,6 @@ struct result_row {
     enum state state;
     enum part part;
     size_t point;      /* of the results' points */
-    int start;         /* which start of it, from 0 */
     char unsteady[64]; /* why its time is not reliable; empty: it is */
 };
 

@@ -42,12 +42,12 @@ ensure_switch()
     ip -n "$switch" link set br0 up
 }
 
-# A refused connection counts as an answer: it shows that cable, addresses and bridge work. It may wait behind a full
-# queue, which takes 25 s at 1 Mbit/s.
+# host_answers HOST SECONDS: whether the host answers within this time. A refused connection counts as an answer: it
+# shows that cable, addresses and bridge work.
 host_answers()
 {
     local error
-    error=$(ip netns exec "$(namespace_of switch)" timeout 30 \
+    error=$(ip netns exec "$(namespace_of switch)" timeout "$2" \
         "$BASH" -c ": </dev/tcp/$(host_address "$1")/9" 2>&1) && return 0
     [[ $error == *refused* ]]
 }
@@ -59,7 +59,7 @@ host_is_whole()
     [[ ! $latency ]] || { switch_is_whole && tap_is_joined "tap$1" "far$1"; } || return
     ip -n "$ns" -o -4 address show dev eth0 2>/dev/null | grep -qF " $(host_address "$1")/24 " &&
         ip -n "$(namespace_of switch)" -o link show "port$1" 2>/dev/null | grep -qw "master $(bridge_of "$1")" &&
-        host_answers "$1"
+        host_answers "$1" 30 # a full queue at 1 Mbit/s takes 25 s
 }
 
 # limit NAMESPACE DEVICE RATE BITS: sets the token bucket; replaces an earlier one without losing connections.
@@ -103,7 +103,7 @@ ensure_host()
         forget_ways
         local tries
         for ((tries = 0; tries < 5; tries++)); do
-            host_answers "$host" && break
+            host_answers "$host" 5 && break
         done
         ((tries < 5)) || die "host$host does not answer on $(host_address "$host") after its creation"
     fi

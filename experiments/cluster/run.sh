@@ -112,7 +112,7 @@ find_hindrance()
     local host first
     for ((host = 0; host * ranks_per_host < on_hosts; host++)); do
         first="rank $(first_rank_on $host) on host$host"
-        if ! host_answers $host; then
+        if ! host_answers "$host" 5; then
             echo "$first cannot, its host does not answer" && return
         elif [[ ! $(ip netns pids "$(namespace_of $host)") ]]; then
             echo "$first cannot, mpirun's daemon has ended there" && return

@@ -350,8 +350,8 @@ static const struct option_spec specs[] = {
     {"text", 0, OPTION_FLAG, FIELD(text),
      .help = "Print summary.txt instead: the same rows as sentences and tables."},
     {"unsteady", 0, OPTION_FLAG, FIELD(unsteady),
-     .help = "Print the disturbed measurements instead, one per line: CONFIGURATION WORKERS START "
-             "REASON."},
+     .help = "Print the disturbed measurements instead, one per line: CONFIGURATION WORKERS LINE "
+             "REASON. LINE is that of bench.csv, from 1."},
     {"figures", 0, OPTION_STRING, FIELD(figures), .metavar = "TO",
      .help = "Write the input files of plots/draw.sh into the folder TO instead."},
     {.name = NULL},

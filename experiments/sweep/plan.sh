@@ -17,8 +17,8 @@ SLOT_HOSTS=4
 PUBLISHED_WORKERS=4 # largest number of workers that exchange a published model's gradients
 
 # configurations WORKERS: prints the configurations with this number of workers. Unless the sweep is full, only the
-# largest number has more than those of the first table. Real machines may be too few for the largest number, so there
-# every number has them. The quick sweep has fewer.
+# largest number has more than one and W servers, ring, rhd and MPI. Real machines may be too few for the largest
+# number, so there every number has more. The quick sweep has fewer.
 configurations()
 {
     local workers=$1 servers algorithm quick=''
@@ -276,14 +276,14 @@ published_seconds()
 }
 
 # in_time CONFIGURATION WORKERS LIST: prints the sizes of LIST. The default sweep leaves out those whose iterations need
-# more than SIZE_S seconds on the links, unless the user chose sizes.
+# more than SIZE_S seconds on the links, but not the size of the tables, nor sizes that the user chose.
 in_time()
 {
     local size kept=''
     for size in ${3//,/ }; do
-        [[ $mode != default || $asked_sizes || ! $kept ]] &&
-            kept+=${kept:+,}$size && continue
-        bytes_seconds "$1" "$2" "$size" | awk -v most="$SIZE_S" '{ exit 8 * $1 > most }' && kept+=,$size
+        [[ $mode != default || $asked_sizes || $size == "$quick_size" ]] ||
+            bytes_seconds "${1%%+*}" "$2" "$size" | awk -v most="$SIZE_S" '{ exit 8 * $1 > most }' || continue
+        kept+=${kept:+,}$size
     done
     echo "$kept"
 }
@@ -338,7 +338,7 @@ list_points()
         # Variants end at the model's gradient, unless the user chose sizes. Only the full sweep has time for more.
         [[ $mode != default || $asked_sizes ]] || list=$(up_to_model 0)
         for configuration in $( ((workers < 2 || workers < max_workers)) || variants "$workers"); do
-            echo bench "$configuration" "$workers" "$list"
+            echo bench "$configuration" "$workers" "$(in_time "$configuration" "$workers" "$list")"
         done
         for configuration in $(trained_configurations "$workers"); do
             echo paced "$configuration" "$workers" 0

@@ -59,7 +59,8 @@ expect "the limit with 100 ms" test "$(with_latency 100 limit_of bench 4 65536)"
 expect "a model's gradients without a latency" test "$(with_latency '' published_seconds ring 4 102228128)" = "50 3 1"
 expect "a model's gradients with 100 ms" test "$(with_latency 100 published_seconds ring 4 102228128)" = "52 3 1"
 
-# Rank 0's machine needs a folder for rows. A folder that cannot be made ends the sweep with a message.
+# Rank 0's machine needs a folder for rows. A folder that cannot be made ends the sweep with a message. Something else
+# that the machine prints is no folder, and is not removed.
 without_folder()
 (
     # shellcheck disable=SC2034,SC2030  # machines.sh reads them
@@ -71,22 +72,31 @@ without_folder()
     ask_machines() { :; }
     # shellcheck disable=SC2154  # the caller sets it
     launch() { : >"$log_to"; }
-    on_machine() { return 1; }
+    on_machine()
+    {
+        echo "$*" >>"$folder/asked"
+        [[ $2 != mktemp ]] || { echo /etc && return 1; }
+    }
+    # shellcheck disable=SC2034  # machines.sh reads it
+    there='' answers=''
+    trap forget_machines EXIT
     set -e
     check_machines
 )
 without_folder >"$folder/output" 2>&1
 expect "the machine without a folder for rows is named" grep -q 'a: no place for rows' "$folder/output"
+expect "nothing else is removed" test "$(grep -c 'mktemp\|rm -rf' "$folder/asked")" = 1
 
-# The default sweep leaves out sizes that need too much time, unless the user chose them. One is always left.
+# The default sweep leaves out sizes that need too much time, unless the user chose them. The tables' size stays.
 sizes_in_time() # MODE ASKED CONFIGURATION LIST
 {
     # shellcheck disable=SC2034  # plan.sh reads them
-    mode=$1 asked_sizes=$2 with_latency '' in_time "$3" 8 "$4"
+    mode=$1 asked_sizes=$2 quick_size=4799528 with_latency '' in_time "$3" 8 "$4"
 }
 expect "one server's time" test "$(sizes_in_time default '' ps-dedicated-1 4096,4799528,26214400)" = 4096,4799528
 expect "the ring's time" test "$(sizes_in_time default '' ring 4799528,26214400)" = 4799528,26214400
-expect "the only size" test "$(sizes_in_time default '' ps-colocated-1 26214400)" = 26214400
+expect "a variant's time" test "$(sizes_in_time default '' ps-dedicated-1+tcp 4799528,26214400)" = 4799528
+expect "the tables' size" test "$(sizes_in_time default '' ps-colocated-1 4096,4799528)" = 4096,4799528
 expect "chosen sizes" test "$(sizes_in_time default 26214400 ps-dedicated-1 4096,26214400)" = 4096,26214400
 expect "the time of the full sweep" test "$(sizes_in_time full '' ps-dedicated-1 4096,26214400)" = 4096,26214400
 

@@ -151,7 +151,8 @@ static enum status zmq_send_message(struct transport *transport, int node,
     atomic_fetch_add(&endpoint->shared->handovers, 1);
     status = send_frame(peer, &first, ZMQ_SNDMORE);
     if (status != STATUS_OK) {
-        zmq_msg_close(&second);
+        zmq_msg_close(&second); /* calls on_sent, but nothing was sent */
+        atomic_fetch_sub(&peer->completed, 1);
         return status;
     }
     return send_frame(peer, &second, 0);
