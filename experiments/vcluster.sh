@@ -19,7 +19,7 @@
 #                  The default adds none
 #   --loss PERCENT drops this share of the packets at random, such as 0.1%, from a fixed seed. The switch then forwards
 #                  single packets, which costs several times the CPU time
-#   --owner PID    removes the cluster when that process has ended, in any way; a later up does not change that
+#   --owner PID    removes the cluster when that process has ended, in any way. A later up does not change that
 #   --hosts 4x2    makes four hosts with two slots each
 #
 # The command run puts rank r on host r. With more ranks than hosts it fills each host with K neighbouring ranks

@@ -275,8 +275,8 @@ published_seconds()
     bytes_seconds "$@" | awk '{ print 8 * $1 <= 60 ? int(8 * $1) + 1 " 3 1" : int(3 * $1) + 1 " 1 0" }'
 }
 
-# in_time CONFIGURATION WORKERS LIST: prints the sizes of LIST. The default sweep leaves out those whose iterations need
-# more than SIZE_S seconds on the links, but not the size of the tables, nor sizes that the user chose.
+# in_time CONFIGURATION WORKERS LIST: prints the sizes of LIST. The default sweep leaves out a size if its iterations
+# need more than SIZE_S seconds on the links. The size of the tables and sizes that the user chose stay.
 in_time()
 {
     local size kept=''
