@@ -134,15 +134,19 @@ static size_t least_of_many(size_t shard_bytes, double link_bytes_per_s)
 }
 
 /* The chunk of a fast link. 0: the link is slow, or its rate unknown. */
-static size_t fast_chunk_bytes(size_t shard_bytes, size_t uses, double link_bytes_per_s)
+static size_t fast_chunk_bytes(const struct topology *topology, size_t shard_bytes, size_t uses,
+                               double link_bytes_per_s)
 {
-    size_t best = comm_fast_piece_bytes(link_bytes_per_s, shard_bytes);
-    size_t fits = ON_THE_WAY_BYTES_MAX / (uses * WINDOW_MIN);
+    bool beside = topology->servers > topology_spare(topology); /* a worker shares its processor */
+    size_t best = comm_fast_piece_bytes(
+        link_bytes_per_s, beside ? COMM_MESSAGE_IN_WORKER_S : COMM_MESSAGE_S, shard_bytes);
+    bool whole = best >= shard_bytes && shard_bytes <= ON_THE_WAY_BYTES_MAX / uses;
+    size_t fits = whole ? best : ON_THE_WAY_BYTES_MAX / (uses * WINDOW_MIN);
     return isinf(link_bytes_per_s) ? best : size_smaller(best, fits);
 }
 
-static size_t choose_chunk_bytes(size_t shard_bytes, size_t uses, double link_bytes_per_s,
-                                 int servers)
+static size_t choose_chunk_bytes(const struct topology *topology, size_t shard_bytes, size_t uses,
+                                 double link_bytes_per_s, int servers)
 {
     size_t chunk = clamp(bytes_on_the_way(link_bytes_per_s) / (uses * WINDOW_WANTED),
                          CHUNK_BYTES_LONG, CHUNK_BYTES_MAX);
@@ -154,7 +158,7 @@ static size_t choose_chunk_bytes(size_t shard_bytes, size_t uses, double link_by
     size_t fits = ON_THE_WAY_BYTES_MAX / (uses * WINDOW_MIN); /* many workers: shorter chunks */
     chunk = pipelined < chunk ? pipelined : chunk;
     chunk = clamp(chunk, CHUNK_BYTES_LEAST, clamp(fits, CHUNK_BYTES_LEAST, CHUNK_BYTES_MAX));
-    return size_larger(chunk, fast_chunk_bytes(shard_bytes, uses, link_bytes_per_s));
+    return size_larger(chunk, fast_chunk_bytes(topology, shard_bytes, uses, link_bytes_per_s));
 }
 
 /* `chunks`: of the longest shard. `link_bytes`: of each on the busiest link. */
@@ -180,10 +184,10 @@ struct shard_plan shard_plan(const struct topology *topology, size_t count,
     size_t uses = link_uses(topology, count, longest),
            on_the_way = bytes_on_the_way(options->link_bytes_per_s);
     int servers = servers_with_a_part(topology, count);
-    size_t chunk_bytes =
-        options->segment_bytes > 0
-            ? options->segment_bytes
-            : choose_chunk_bytes(longest * element_bytes, uses, options->link_bytes_per_s, servers);
+    size_t chunk_bytes = options->segment_bytes > 0
+                             ? options->segment_bytes
+                             : choose_chunk_bytes(topology, longest * element_bytes, uses,
+                                                  options->link_bytes_per_s, servers);
     size_t chunk_count = clamp(chunk_bytes / element_bytes, 1, longest > 0 ? longest : 1);
     size_t chunks = size_divide_up(longest, chunk_count);
     double turn_bytes = options->link_bytes_per_s * TURN_US / 1e6;

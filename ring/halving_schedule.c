@@ -202,7 +202,7 @@ size_t halving_segment_bytes(int workers, size_t count, const struct comm_option
     size_t given = compress_float_bytes(options->compress, options->segment_bytes);
     size_t parts = (size_t)halving_parts(workers, options->radix);
     size_t whole = size_divide_up(count * sizeof(float), parts);
-    size_t fast = comm_fast_piece_bytes(options->link_bytes_per_s, whole);
+    size_t fast = comm_fast_piece_bytes(options->link_bytes_per_s, COMM_MESSAGE_S, whole);
     if (given > 0 || fast == 0)
         return given;
     if (fast >= whole)

@@ -42,7 +42,7 @@ size_t schedule_segment_bytes(int workers, size_t count, const struct comm_optio
 {
     size_t given = compress_float_bytes(options->compress, options->segment_bytes);
     size_t chunks = (size_t)workers * (part ? (size_t)part->parts : 1);
-    size_t fast = comm_fast_piece_bytes(options->link_bytes_per_s,
+    size_t fast = comm_fast_piece_bytes(options->link_bytes_per_s, COMM_MESSAGE_S,
                                         size_divide_up(count, chunks) * sizeof(float));
     if (given > 0 || fast == 0 || (workers == 2 && !part)) /* two workers cut into pieces */
         return given;

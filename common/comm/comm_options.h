@@ -174,22 +174,23 @@ static inline size_t comm_bytes_held(const struct comm_options *options)
 #define COMM_FAST_BYTES_PER_S 130e6
 #define COMM_MEMORY_BYTES_PER_S 5e9
 #define COMM_MESSAGE_S 15e-6
+#define COMM_MESSAGE_IN_WORKER_S 45e-6 /* of a worker's process that also has a server */
 #define COMM_MESSAGE_ONE_HOST_S 50e-6
 #define COMM_FAST_PIECE_BYTES_MAX ((size_t)512 << 10)
 
 /*
- * The best length of the pieces of `bytes` bytes on a fast link. K pieces cost K messages, of c
- * seconds each, and fill the pipeline for 1/K of the bytes/B seconds. Both together are least with
- * pieces of sqrt(bytes B c). It is rounded up to whole elements, because the last ones would need
- * one more piece. 0: the link is slow, or its rate unknown.
+ * The best length of the pieces of `bytes` bytes on a fast link. K pieces cost K messages, of c =
+ * message_s seconds each, and fill the pipeline for 1/K of the bytes/B seconds. Both together are
+ * least with pieces of sqrt(bytes B c). It is rounded up to whole elements, because the last ones
+ * would need one more piece. 0: the link is slow, or its rate unknown.
  */
-static inline size_t comm_fast_piece_bytes(double link_bytes_per_s, size_t bytes)
+static inline size_t comm_fast_piece_bytes(double link_bytes_per_s, double message_s, size_t bytes)
 {
     bool one_host = isinf(link_bytes_per_s);
     double rate = one_host ? COMM_MEMORY_BYTES_PER_S : link_bytes_per_s;
     if (rate <= COMM_FAST_BYTES_PER_S || bytes == 0)
         return 0;
-    double message_s = one_host ? COMM_MESSAGE_ONE_HOST_S : COMM_MESSAGE_S;
+    message_s = one_host ? COMM_MESSAGE_ONE_HOST_S : message_s;
     size_t pieces = size_larger(bytes / (size_t)sqrt((double)bytes * rate * message_s), 1);
     size_t piece = size_divide_up(bytes, pieces * sizeof(double)) * sizeof(double);
     return size_smaller(piece, COMM_FAST_PIECE_BYTES_MAX);

@@ -130,8 +130,10 @@ static size_t due_in_window(const struct shard_plan *plan, size_t count, int s, 
 static size_t bytes_on_the_way(const struct shard_plan *plan, size_t count)
 {
     enum { FIRST_END = 100 }; /* tries this many first chunks; later ones repeat */
-    size_t to_server = (size_t)plan->topology.workers * plan->chunk_count * (size_t)plan->window;
-    size_t most = shard_chunks_most(plan, count), highest = to_server;
+    size_t most = shard_chunks_most(plan, count);
+    size_t in_flight = most < (size_t)plan->window ? most : (size_t)plan->window;
+    size_t to_server = (size_t)plan->topology.workers * plan->chunk_count * in_flight;
+    size_t highest = to_server;
     for (size_t first = 0; plan->topology.servers > 1 && first < most && first < FIRST_END;
          first++) {
         size_t to_all = 0;
@@ -249,19 +251,30 @@ Test(shard, fast_links_get_few_long_chunks)
         double link_bytes_per_s;
         size_t chunk_bytes;
         int window;
+        enum placement placement;
     } cases[] = {
-        {4, 1, 65536, 125e6, 4096, 2},          {4, 1, 1048576, 125e6, 32768, 3},
-        {4, 1, 65536, 1250e6, 65536, 2},        {4, 1, 1048576, 1250e6, 149800, 2},
-        {4, 1, 4800000, 1250e6, 196608, 2},     {4, 4, 1048576, 1250e6, 87384, 2},
-        {4, 4, 4800000, 3125e6, 196608, 2},     {16, 4, 25600000, 3125e6, 49152, 2},
-        {4, 1, 65536, INFINITY, 65536, 2},      {4, 1, 1048576, INFINITY, 524288, 2},
-        {4, 1, 25600000, INFINITY, 524288, 2},  {4, 4, 1048576, INFINITY, 262144, 2},
+        {4, 1, 65536, 125e6, 4096, 2},
+        {4, 1, 1048576, 125e6, 32768, 3},
+        {4, 1, 65536, 1250e6, 65536, 2},
+        {4, 1, 1048576, 1250e6, 149800, 2},
+        {4, 1, 4800000, 1250e6, 196608, 2},
+        {4, 4, 1048576, 1250e6, 87384, 2},
+        {4, 4, 4800000, 3125e6, 196608, 2},
+        {16, 4, 25600000, 3125e6, 49152, 2},
+        {4, 1, 65536, INFINITY, 65536, 2},
+        {4, 1, 1048576, INFINITY, 524288, 2},
+        {4, 1, 25600000, INFINITY, 524288, 2},
+        {4, 4, 1048576, INFINITY, 262144, 2},
         {16, 4, 25600000, INFINITY, 524288, 2},
+        {2, 2, 1048576, 1250e6, 174768, 2, PLACEMENT_COLOCATED},
+        {2, 2, 1048576, 3125e6, 524288, 2, PLACEMENT_COLOCATED},
+        {2, 2, 4800000, 3125e6, 393216, 2, PLACEMENT_COLOCATED},
+        {2, 2, 1048576, INFINITY, 524288, 2, PLACEMENT_COLOCATED},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         const struct comm_options options = {.link_bytes_per_s = cases[c].link_bytes_per_s};
         struct topology topology =
-            servers_of(cases[c].workers, cases[c].servers, PLACEMENT_DEDICATED);
+            servers_of(cases[c].workers, cases[c].servers, cases[c].placement);
         struct shard_plan plan = shard_plan(&topology, cases[c].bytes / sizeof(float), &options);
         cr_expect_eq(plan.chunk_count * sizeof(float), cases[c].chunk_bytes, "case %zu: %zu bytes",
                      c, plan.chunk_count * sizeof(float));
