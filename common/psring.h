@@ -23,10 +23,10 @@
  * Errors. Every function that can fail returns a status; psring_error gives the reason in a
  * sentence or two. The library prints nothing, and no call ends the process. A failed collective
  * operation (psring_split included) ends all communicators of this process: each later call returns
- * the same error, until psring_finalize. The library reports the failure to all other ranks. Their
- * waits end within a fraction of a second, and psring_error has the reason. A killed process
- * reports nothing. Over TCP all other ranks see its closed connections. Over ZeroMQ and MPI they
- * wait for options.timeout_s.
+ * the same error, until psring_finalize. psring_shrink makes a world of the ranks that are left.
+ * The library reports the failure to all other ranks. Their waits end within a fraction of a
+ * second, and psring_error has the reason. A killed process reports nothing. Over TCP all other
+ * ranks see its closed connections. Over ZeroMQ and MPI they wait for options.timeout_s.
  *
  * After an error, the data of failed operations is undefined. It belongs to the caller again: the
  * library neither reads nor writes it. MPI cannot take back a message. Over MPI messages therefore
@@ -45,10 +45,10 @@
  * one thread at a time may wait for a handle or for buckets, or free them or a communicator. No
  * other call may be in progress when psring_finalize begins.
  *
- * One process has one world at a time. A child of fork() cannot use its parent's world: there all
- * calls return PSRING_ERROR_STATE. psring_init returns it too, if the parent had a world when it
- * forked. Over TCP the child closes the inherited connections (by pthread_atfork), so that other
- * ranks see the end of its parent. Over ZeroMQ and MPI it does not.
+ * One process has one world at a time, except after psring_shrink. A child of fork() cannot use its
+ * parent's world: there all calls return PSRING_ERROR_STATE. psring_init returns it too, if the
+ * parent had a world when it forked. Over TCP the child closes the inherited connections (by
+ * pthread_atfork), so that other ranks see the end of its parent. Over ZeroMQ and MPI it does not.
  *
  * The process. The library changes no environment variable, signal handler or allocator setting. It
  * raises the soft limit of file descriptors if that is too low (psring_options). The caller can
@@ -194,6 +194,35 @@ PSRING_API enum psring_status psring_init(struct psring **world,
  * except in a child of fork().
  */
 PSRING_API enum psring_status psring_finalize(struct psring **world);
+
+/*
+ * Continues without the ranks that were lost. Collective over the ranks that are left, after a
+ * failed operation of `world`. *survivors is a new world: the same ranks in the same order, with
+ * numbers from 0. The old world keeps its failed handles and groups until psring_finalize, which
+ * may come before or after. Options are those of the old world; "hierarchical" becomes "auto" if
+ * its hosts have become uneven.
+ *
+ *     while ((status = psring_allreduce(world, gradient, ...)) != PSRING_OK) {
+ *         struct psring *left;
+ *         if (psring_shrink(world, &left) != PSRING_OK)
+ *             die(psring_error());
+ *         psring_finalize(&world);
+ *         world = left;
+ *         ... agree on the last complete step: PSRING_MIN of its number; refill gradient ...
+ *     }
+ *
+ * An operation may have succeeded on some ranks and failed on others, so ranks may be one step
+ * apart. Ranks whose processes have ended are left out at once. A rank that is silent for
+ * options.timeout_s is left out, too, but then at least half of the old ranks must be left (if
+ * half, with the lowest), so that the silent ones do not continue on their own. If they return
+ * they get an error. After a time-out the silent ones have 0.7 s more, and then are left out.
+ *
+ * PSRING_ERROR_TIMEOUT: too few ranks came; the call may be repeated. PSRING_ERROR_TRANSPORT: the
+ * others have continued without this rank. PSRING_ERROR_UNSUPPORTED: the ranks met by MPI, which
+ * ends all, or are more than 1,024. Cost: four messages per rank, and the connections of
+ * psring_init.
+ */
+PSRING_API enum psring_status psring_shrink(struct psring *world, struct psring **survivors);
 
 PSRING_API int psring_rank(const struct psring *comm); /* 0 .. size - 1 */
 PSRING_API int psring_size(const struct psring *comm);

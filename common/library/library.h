@@ -112,6 +112,8 @@ struct engine {
                                     * all-reduce */
     struct comm_place place;       /* of the whole world */
     pid_t process;                 /* the process that made it */
+    char *network;                 /* options.network; NULL: none */
+    bool shrunk;                   /* psring_shrink has made another world of its ranks */
 
     /* For the thread that owns the connections: */
     struct psring *communicators; /* all, newest first */

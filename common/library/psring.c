@@ -172,6 +172,7 @@ static enum status meet(const struct psring_options *options, int64_t timeout_ms
     struct world_options found = {.subnet = options->network,
                                   .startup_timeout_ms = timeout_ms,
                                   .embedded = true,
+                                  .shrinks = true,
                                   .mpi_comm = options->mpi_comm,
                                   .rendezvous = options->rendezvous,
                                   .rank = options->rank,
@@ -215,9 +216,11 @@ static enum status connect_ranks(struct engine *engine, const struct psring_opti
 {
     enum status status;
     int64_t startup_ms;
-    struct comm_options comm = {.subnet = options->network,
-                                .bucket_counts_max = PAYLOAD_BYTES_MOST / sizeof(float),
+    struct comm_options comm = {.bucket_counts_max = PAYLOAD_BYTES_MOST / sizeof(float),
                                 .embedded = true};
+    if (options->network && !(engine->network = strdup(options->network)))
+        TRY(FAIL(STATUS_NO_MEMORY, "out of memory"));
+    comm.subnet = engine->network;
     TRY(find_backend(options->backend, &engine->backend));
     TRY(find_transport(options->transport, &comm.transport));
     TRY(find_timeout("startup_timeout_s", options->startup_timeout_s, STARTUP_TIMEOUT_S,
@@ -229,8 +232,30 @@ static enum status connect_ranks(struct engine *engine, const struct psring_opti
             STATUS_USAGE,
             "transport 'mpi': the ranks met without MPI; use tcp or zmq, or start them by mpirun"));
     TRY(choose_sharing(engine));
-    TRY(comm_place_open(&engine->place, engine->world, NULL, &comm));
-    engine->world->timeout_ms = comm.timeout_ms;
+    status = comm_place_open(&engine->place, engine->world, NULL, &comm);
+out:
+    return status;
+}
+
+/* The same for the survivors of a world: `world` is theirs, and the options are those of
+ * `failed`. */
+static enum status connect_survivors(struct engine *engine, struct world *world,
+                                     const struct engine *failed)
+{
+    enum status status;
+    const struct comm_options *old = &failed->place.options;
+    const struct comm_options comm = {.transport = old->transport,
+                                      .timeout_ms = old->timeout_ms,
+                                      .bucket_counts_max = old->bucket_counts_max,
+                                      .subnet = engine->network,
+                                      .embedded = true};
+    engine->world = world;
+    engine->backend = failed->backend;
+    if (hosts_uneven(world->host_numbers, world->size) >= 0 &&
+        engine->backend == &backend_hierarchical)
+        engine->backend = NULL; /* auto */
+    TRY(choose_sharing(engine));
+    status = comm_place_open(&engine->place, world, NULL, &comm);
 out:
     return status;
 }
@@ -308,6 +333,7 @@ static void engine_free(struct engine *engine)
     comm_place_close(&engine->place);
     if (engine->world)
         world_close(&engine->world);
+    free(engine->network);
     while (engine->handles) {
         struct psring_handle *handle = engine->handles;
         engine->handles = handle->next;
@@ -316,28 +342,75 @@ static void engine_free(struct engine *engine)
     free(engine);
 }
 
+static struct engine *engine_alloc(void)
+{
+    struct engine *engine = calloc(1, sizeof *engine);
+    if (!engine) {
+        log_error("out of memory");
+        return NULL;
+    }
+    overlap_init(&engine->overlap, run, engine);
+    engine->process = getpid();
+    return engine;
+}
+
+/* Makes the communicator of all ranks, which are connected. */
+static enum status join_all(struct engine *engine)
+{
+    enum status status;
+    engine->world->timeout_ms = engine->place.options.timeout_ms;
+    engine->world->cancelled = hears_a_failure;
+    engine->world->cancel_context = engine;
+    int *colors = calloc((size_t)engine->world->size, sizeof *colors); /* all have one color */
+    TRY(colors ? communicator_add(engine, colors, &engine->all) : STATUS_NO_MEMORY);
+out:
+    free(colors);
+    return status;
+}
+
 /* Brings the ranks together and makes their communicator. Errors are logged. */
 static enum status engine_new(struct engine **out, const struct psring_options *options)
 {
     enum status status;
-    int *colors = NULL;
-    struct engine *engine = calloc(1, sizeof *engine);
+    struct engine *engine = engine_alloc();
     if (!engine)
-        return FAIL(STATUS_NO_MEMORY, "out of memory");
-    overlap_init(&engine->overlap, run, engine);
-    engine->process = getpid();
+        return STATUS_NO_MEMORY;
     TRY(connect_ranks(engine, options));
-    engine->world->cancelled = hears_a_failure;
-    engine->world->cancel_context = engine;
-    colors = calloc((size_t)engine->world->size, sizeof *colors); /* all ranks have one color */
-    TRY(colors ? communicator_add(engine, colors, &engine->all) : STATUS_NO_MEMORY);
+    TRY(join_all(engine));
     *out = engine;
+    return STATUS_OK;
 out:
-    free(colors);
-    if (status != STATUS_OK) {
+    status = fail(engine, status);
+    engine_free(engine);
+    return status;
+}
+
+/* One attempt to do so with the survivors of `failed`. *again: another one may succeed, because a
+ * rank has died meanwhile. */
+static enum status shrink_once(struct engine **out, struct engine *failed, bool *again)
+{
+    enum status status;
+    struct world *world = NULL;
+    const int64_t timeout_ms = failed->place.options.timeout_ms;
+    *again = false;
+    struct engine *engine = engine_alloc();
+    if (!engine)
+        return STATUS_NO_MEMORY;
+    if (failed->network && !(engine->network = strdup(failed->network)))
+        TRY(FAIL(STATUS_NO_MEMORY, "out of memory"));
+    TRY(world_shrink(&world, failed->world, failed->overlap.status == STATUS_TIMEOUT, timeout_ms));
+    TRY(connect_survivors(engine, world, failed));
+    TRY(join_all(engine));
+    *out = engine;
+    return STATUS_OK;
+out:
+    if (world) {
         status = fail(engine, status);
-        engine_free(engine);
+        world_shrink_again(failed->world, world);
+        *again =
+            status == STATUS_TRANSPORT || status == STATUS_TIMEOUT || status == STATUS_PROTOCOL;
     }
+    engine_free(engine);
     return status;
 }
 
@@ -400,7 +473,15 @@ enum psring_status check_world(const char *call, const struct psring *comm)
     return status;
 }
 
-static _Atomic int owner; /* the process that has a world; 0: none */
+static _Atomic int owner;  /* the process that has a world; 0: none */
+static _Atomic int worlds; /* of this process: more than one only after psring_shrink */
+
+/* One world less. */
+static void disown(void)
+{
+    if (atomic_fetch_sub(&worlds, 1) == 1)
+        atomic_store(&owner, 0);
+}
 
 static enum psring_status become_owner(void)
 {
@@ -430,8 +511,9 @@ enum psring_status psring_init(struct psring **world, const struct psring_option
         options = &defaults;
     errors_collect(options->log, options->log_context);
     status = errors_return(engine_new(&engine, options));
+    atomic_store(&worlds, 1);
     if (status != PSRING_OK) {
-        atomic_store(&owner, 0);
+        disown();
         return status;
     }
     forks_watch(engine);
@@ -446,14 +528,49 @@ enum psring_status psring_finalize(struct psring **world)
         return status;
     struct engine *engine = (*world)->engine;
     *world = NULL;
-    forks_watch(NULL);
+    if (!engine->shrunk) /* otherwise children close the connections of the survivors' world */
+        forks_watch(NULL);
     overlap_end(&engine->overlap);
     /* After a failure no rank is waited for. */
     enum status ended = engine->overlap.status == STATUS_OK ? meet_at_the_end(engine) : STATUS_OK;
     engine_free(engine);
     status = errors_return(ended);
-    atomic_store(&owner, 0);
+    disown();
     return status;
+}
+
+enum psring_status psring_shrink(struct psring *world, struct psring **survivors)
+{
+    enum { ATTEMPTS_MOST = 8 };
+    enum psring_status status = check_world(__func__, world);
+    if (status == PSRING_OK && !survivors)
+        return errors_set(PSRING_ERROR_USAGE, "psring_shrink: survivors is NULL");
+    if (status != PSRING_OK)
+        return status;
+    struct engine *failed = world->engine, *engine = NULL;
+    *survivors = NULL;
+    monitor_enter(&failed->overlap.monitor);
+    bool has_failed = failed->overlap.status != STATUS_OK;
+    monitor_leave(&failed->overlap.monitor);
+    if (!has_failed || failed->shrunk)
+        return errors_set(PSRING_ERROR_STATE,
+                          has_failed ? "psring_shrink: this world has survivors already"
+                                     : "psring_shrink: no operation of this world has failed");
+    enum status ended = STATUS_OK;
+    bool again = true;
+    for (int i = 0; i < ATTEMPTS_MOST && again; i++) {
+        char dropped[ERROR_BYTES];
+        errors_take(dropped); /* of the failure, or of the last attempt */
+        ended = shrink_once(&engine, failed, &again);
+    }
+    status = errors_return(ended);
+    if (status != PSRING_OK)
+        return status;
+    failed->shrunk = true;
+    atomic_fetch_add(&worlds, 1);
+    forks_watch(engine);
+    *survivors = engine->all;
+    return PSRING_OK;
 }
 
 int psring_rank(const struct psring *comm)

@@ -76,6 +76,7 @@ enum control_type {
     CONTROL_ANSWER,       /* to a hello: rendezvous.h, reach.c */
     CONTROL_WORLD = 16,   /* and greater: world_rendezvous.c */
     CONTROL_WATCH = 32,   /* and greater: watchdog_impl.h */
+    CONTROL_SHRINK = 48,  /* and greater: shrink.c */
     CONTROL_MEMBERS = 64, /* and greater: experiments/elastic/member.h */
 };
 

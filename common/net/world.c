@@ -101,6 +101,16 @@ static enum status agree_on_run_id(struct world *world)
     return world_broadcast(world, NULL, &world->run_id, sizeof world->run_id);
 }
 
+enum status world_settle(struct world *world, const char *subnet)
+{
+    enum status status;
+    TRY(find_neighbours(world));
+    TRY(agree_on_run_id(world));
+    TRY(world_find_address(world, subnet));
+out:
+    return status;
+}
+
 enum status world_open(struct world **out, int *argc, char ***argv,
                        const struct world_options *options)
 {
@@ -120,9 +130,9 @@ enum status world_open(struct world **out, int *argc, char ***argv,
         TRY(world_rendezvous_open(world, &(struct world_options){.size = 1}));
     else
         TRY(world_mpi_open(world, argc, argv, options));
-    TRY(find_neighbours(world));
-    TRY(agree_on_run_id(world));
-    TRY(world_find_address(world, options->subnet));
+    TRY(world_settle(world, options->subnet));
+    if (options->shrinks && options->rendezvous && world->size > 1)
+        TRY(reunion_open(world, options->subnet));
     *out = world;
     return STATUS_OK;
 out:
@@ -140,6 +150,7 @@ void world_close(struct world **world)
         (*world)->ops->close(*world);
         activity_go_on((*world)->activity, ACTIVITY_MAIN);
     }
+    reunion_close(&(*world)->reunion);
     free((*world)->address);
     free((*world)->host_numbers);
     free((*world)->hosts);
@@ -156,6 +167,7 @@ void world_fail(struct world *world, enum status status, const char *why)
 
 void world_close_in_child(const struct world *world)
 {
+    reunion_close_in_child(world->reunion);
     if (world->ops->close_in_child)
         world->ops->close_in_child(world);
 }

@@ -23,6 +23,7 @@ enum { WORLD_HOST_BYTES = 64 };
 
 union address; /* common/net/address.h */
 struct listener;
+struct reunion; /* shrink.c */
 
 struct world {
     int rank;
@@ -52,6 +53,7 @@ struct world {
                                 * time out themselves */
     const struct world_ops *ops;
     struct world_impl *impl;
+    struct reunion *reunion; /* NULL: this world cannot shrink */
 };
 
 struct world_options {
@@ -68,6 +70,7 @@ struct world_options {
                                        * logged); NULL: never stop */
     void *cancel_context;
     bool embedded;        /* libpsring: sets no environment variables of the program */
+    bool shrinks;         /* with `rendezvous`: world_shrink may follow */
     bool alone;           /* no MPI and no rendezvous: a world of one */
     const void *mpi_comm; /* with MPI: an MPI_Comm, whose ranks are the world; NULL: all */
 };
@@ -105,6 +108,22 @@ void world_close(struct world **world);
  * that wait for it in a collective call get an error; with MPI they wait for their time-out. Only
  * world_close may follow; it waits for no rank. */
 void world_fail(struct world *world, enum status status, const char *why);
+
+/*
+ * After world_fail: makes a world of the ranks that are left, in the same order. All of them call
+ * it. A member that dies meanwhile is left out. Ranks are known to have ended if their host says
+ * so. Others that do not come within timeout_ms are left out, too, but then at least half of the
+ * ranks must come, so that the silent ones cannot do the same. `timed_out`: `failed` failed because
+ * a rank was silent for its time-out, so a short wait is enough.
+ * STATUS_TIMEOUT: too few have come. STATUS_TRANSPORT: the others have continued without this rank.
+ * STATUS_UNSUPPORTED: an MPI world, or one opened without `shrinks`. Logged.
+ * Cost: four messages per rank; `failed` keeps nothing but its memory.
+ */
+enum status world_shrink(struct world **world, struct world *failed, bool timed_out,
+                         int64_t timeout_ms);
+/* `shrunk`, which came from world_shrink, has failed before it was used: `failed` may shrink
+ * again. */
+void world_shrink_again(struct world *failed, struct world *shrunk);
 
 /* In a child of fork(): closes the inherited connections without any message to the other ends.
  * MPI's connections stay. */

@@ -71,6 +71,17 @@ enum status world_mpi_open(struct world *world, int *argc, char ***argv,
                            const struct world_options *options);
 /* options->rendezvous NULL: a world of one. */
 enum status world_rendezvous_open(struct world *world, const struct world_options *options);
+/* The same, but the ranks have met. `sockets` (size) is as after rendezvous_meet; taken unless
+ * memory lacks. */
+enum status world_rendezvous_adopt(struct world *world, int rank, int size, const int *sockets);
+
+/* After one of these: who shares a host, the run id, the addresses. Collective. */
+enum status world_settle(struct world *world, const char *subnet);
+
+/* The socket at which survivors meet (shrink.c): sets world->reunion. Collective. */
+enum status reunion_open(struct world *world, const char *subnet);
+void reunion_close(struct reunion **reunion);
+void reunion_close_in_child(const struct reunion *reunion);
 
 #ifdef PSRING_HAVE_MPI
 

@@ -385,6 +385,31 @@ static enum status check_descriptors(int size)
     return descriptors_suffice(&found) ? STATUS_OK : descriptors_lack(&found, "this run");
 }
 
+static enum status prepare(struct world *world, int rank, int size)
+{
+    world->ops = &rendezvous_ops;
+    world->rank = rank;
+    world->size = size;
+    struct world_impl *impl = calloc(1, sizeof *impl + 2 * (size_t)size * sizeof(int));
+    world->impl = impl;
+    if (!impl)
+        return FAIL(STATUS_NO_MEMORY, "world: out of memory");
+    int *ranks = impl->sockets + size;
+    for (int r = 0; r < size; r++)
+        ranks[r] = r;
+    impl->all = (struct group){size, rank, ranks, &impl->calls};
+    return STATUS_OK;
+}
+
+enum status world_rendezvous_adopt(struct world *world, int rank, int size, const int *sockets)
+{
+    enum status status;
+    TRY(prepare(world, rank, size));
+    memcpy(world->impl->sockets, sockets, (size_t)size * sizeof *sockets);
+out:
+    return status;
+}
+
 enum status world_rendezvous_open(struct world *world, const struct world_options *options)
 {
     enum status status;
@@ -393,20 +418,10 @@ enum status world_rendezvous_open(struct world *world, const struct world_option
         TRY(rendezvous_parse(options->rendezvous, &rendezvous));
     if (options->size > 1)
         TRY(check_descriptors(options->size));
-    world->ops = &rendezvous_ops;
     world->cancelled = options->cancelled;
     world->cancel_context = options->cancel_context;
-    world->rank = options->rank;
-    world->size = options->size;
-    size_t size = (size_t)options->size;
-    struct world_impl *impl = world->impl = calloc(1, sizeof *impl + 2 * size * sizeof(int));
-    if (!impl)
-        return FAIL(STATUS_NO_MEMORY, "world: out of memory");
-    int *ranks = impl->sockets + size;
-    for (int rank = 0; rank < options->size; rank++)
-        ranks[rank] = rank;
-    impl->all = (struct group){options->size, options->rank, ranks, &impl->calls};
-    status = rendezvous_meet(&rendezvous, impl->sockets);
+    TRY(prepare(world, options->rank, options->size));
+    status = rendezvous_meet(&rendezvous, world->impl->sockets);
 out:
     return status;
 }

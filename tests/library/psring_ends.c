@@ -402,7 +402,7 @@ static void do_fail_apart(const struct psring_options *given)
     else if (options.rank == 2) /* rank 1's message for the group may come first */
         MUST(psring_split(world, 0, &other) != PSRING_OK);
     else
-        MUST(said(psring_split(world, 0, &other), PSRING_ERROR_TRANSPORT,
+        MUST(said(psring_split(world, 0, &other), PSRING_ERROR_TIMEOUT,
                   "rank 1 has failed: no progress for 1 s"));
     ++*with_an_error;
     wait_for_errors(3);

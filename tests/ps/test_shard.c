@@ -241,45 +241,52 @@ Test(shard, windows_cover_the_distance)
     }
 }
 
-/* Up to 1 Gbit/s the table is that of slow links. Beyond, a chunk has sqrt(L B c) bytes of a shard
- * of L, as the port's queue allows. On one host there is no queue, and 512 KB is the most. */
-Test(shard, fast_links_get_few_long_chunks)
+struct fast_case {
+    int workers, servers;
+    size_t bytes;
+    double link_bytes_per_s;
+    size_t chunk_bytes;
+    int window;
+};
+
+static void expect_chunks(enum placement placement, const struct fast_case *cases, size_t count)
 {
-    static const struct {
-        int workers, servers;
-        size_t bytes;
-        double link_bytes_per_s;
-        size_t chunk_bytes;
-        int window;
-        enum placement placement;
-    } cases[] = {
-        {4, 1, 65536, 125e6, 4096, 2},
-        {4, 1, 1048576, 125e6, 32768, 3},
-        {4, 1, 65536, 1250e6, 65536, 2},
-        {4, 1, 1048576, 1250e6, 149800, 2},
-        {4, 1, 4800000, 1250e6, 196608, 2},
-        {4, 4, 1048576, 1250e6, 87384, 2},
-        {4, 4, 4800000, 3125e6, 196608, 2},
-        {16, 4, 25600000, 3125e6, 49152, 2},
-        {4, 1, 65536, INFINITY, 65536, 2},
-        {4, 1, 1048576, INFINITY, 524288, 2},
-        {4, 1, 25600000, INFINITY, 524288, 2},
-        {4, 4, 1048576, INFINITY, 262144, 2},
-        {16, 4, 25600000, INFINITY, 524288, 2},
-        {2, 2, 1048576, 1250e6, 174768, 2, PLACEMENT_COLOCATED},
-        {2, 2, 1048576, 3125e6, 524288, 2, PLACEMENT_COLOCATED},
-        {2, 2, 4800000, 3125e6, 393216, 2, PLACEMENT_COLOCATED},
-        {2, 2, 1048576, INFINITY, 524288, 2, PLACEMENT_COLOCATED},
-    };
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < count; c++) {
         const struct comm_options options = {.link_bytes_per_s = cases[c].link_bytes_per_s};
-        struct topology topology =
-            servers_of(cases[c].workers, cases[c].servers, cases[c].placement);
+        struct topology topology = servers_of(cases[c].workers, cases[c].servers, placement);
         struct shard_plan plan = shard_plan(&topology, cases[c].bytes / sizeof(float), &options);
         cr_expect_eq(plan.chunk_count * sizeof(float), cases[c].chunk_bytes, "case %zu: %zu bytes",
                      c, plan.chunk_count * sizeof(float));
         cr_expect_eq(plan.window, cases[c].window, "case %zu: window %d", c, plan.window);
     }
+}
+
+/* Up to 1 Gbit/s the table is that of slow links. Beyond, a chunk has sqrt(L B c) bytes of a shard
+ * of L, as the port's queue allows. On one host there is no queue, and 512 KB is the most. */
+Test(shard, fast_links_get_few_long_chunks)
+{
+    static const struct fast_case cases[] = {
+        {4, 1, 65536, 125e6, 4096, 2},          {4, 1, 1048576, 125e6, 32768, 3},
+        {4, 1, 65536, 1250e6, 65536, 2},        {4, 1, 1048576, 1250e6, 149800, 2},
+        {4, 1, 4800000, 1250e6, 196608, 2},     {4, 4, 1048576, 1250e6, 87384, 2},
+        {4, 4, 4800000, 3125e6, 196608, 2},     {16, 4, 25600000, 3125e6, 49152, 2},
+        {4, 1, 65536, INFINITY, 65536, 2},      {4, 1, 1048576, INFINITY, 524288, 2},
+        {4, 1, 25600000, INFINITY, 524288, 2},  {4, 4, 1048576, INFINITY, 262144, 2},
+        {16, 4, 25600000, INFINITY, 524288, 2},
+    };
+    expect_chunks(PLACEMENT_DEDICATED, cases, sizeof cases / sizeof *cases);
+}
+
+/* Inside a worker's process a message costs more. A whole shard may be in flight. */
+Test(shard, a_server_inside_a_worker_gets_fewer_chunks)
+{
+    static const struct fast_case cases[] = {
+        {2, 2, 1048576, 1250e6, 174768, 2},
+        {2, 2, 1048576, 3125e6, 524288, 2},
+        {2, 2, 4800000, 3125e6, 393216, 2},
+        {2, 2, 1048576, INFINITY, 524288, 2},
+    };
+    expect_chunks(PLACEMENT_COLOCATED, cases, sizeof cases / sizeof *cases);
 }
 
 /* The messages of one element are a case that only --segment-bytes makes: more chunks than an int

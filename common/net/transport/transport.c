@@ -600,7 +600,14 @@ static enum status hear(struct transport *transport, const struct message *messa
     transport->heard = true;
     memcpy(transport->words, payload, sizeof transport->words - 1);
     log_error("%s", transport->words);
-    return message->step == (uint64_t)STATUS_PROTOCOL ? STATUS_PROTOCOL : STATUS_TRANSPORT;
+    switch ((int64_t)message->step) {
+    case STATUS_PROTOCOL:
+        return STATUS_PROTOCOL;
+    case STATUS_TIMEOUT: /* of a third rank */
+        return STATUS_TIMEOUT;
+    default:
+        return STATUS_TRANSPORT;
+    }
 }
 
 /* If another rank has failed before, its report is repeated: it may be the cause of this
