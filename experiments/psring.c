@@ -391,7 +391,7 @@ static int run_command(const struct command *command, int argc, char **argv)
         signal(SIGINT, command->on_interrupt);
         return exit_code(command->apart(&config));
     }
-    if (status == STATUS_OK && config.elastic.join && join_job)
+    if (status == STATUS_OK && (config.elastic.join || config.elastic.survives) && join_job)
         return exit_code(join_job(&config));
     return run_on_world(command, &config, status, argc, argv);
 }

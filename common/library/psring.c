@@ -387,7 +387,8 @@ out:
 
 /* One attempt to do so with the survivors of `failed`. *again: another one may succeed, because a
  * rank has died meanwhile. */
-static enum status shrink_once(struct engine **out, struct engine *failed, bool *again)
+static enum status shrink_once(struct engine **out, struct engine *failed, bool timed_out,
+                               bool *again)
 {
     enum status status;
     struct world *world = NULL;
@@ -398,7 +399,7 @@ static enum status shrink_once(struct engine **out, struct engine *failed, bool 
         return STATUS_NO_MEMORY;
     if (failed->network && !(engine->network = strdup(failed->network)))
         TRY(FAIL(STATUS_NO_MEMORY, "out of memory"));
-    TRY(world_shrink(&world, failed->world, failed->overlap.status == STATUS_TIMEOUT, timeout_ms));
+    TRY(world_shrink(&world, failed->world, timed_out, timeout_ms));
     TRY(connect_survivors(engine, world, failed));
     TRY(join_all(engine));
     *out = engine;
@@ -556,13 +557,15 @@ enum psring_status psring_shrink(struct psring *world, struct psring **survivors
         return errors_set(PSRING_ERROR_STATE,
                           has_failed ? "psring_shrink: this world has survivors already"
                                      : "psring_shrink: no operation of this world has failed");
-    enum status ended = STATUS_OK;
+    enum status ended = failed->overlap.status;
     bool again = true;
+    char dropped[ERROR_BYTES];
     for (int i = 0; i < ATTEMPTS_MOST && again; i++) {
-        char dropped[ERROR_BYTES];
         errors_take(dropped); /* of the failure, or of the last attempt */
-        ended = shrink_once(&engine, failed, &again);
+        ended = shrink_once(&engine, failed, ended == STATUS_TIMEOUT, &again);
     }
+    if (ended == STATUS_OK)
+        errors_take(dropped); /* of attempts within the last one */
     status = errors_return(ended);
     if (status != PSRING_OK)
         return status;

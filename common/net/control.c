@@ -360,11 +360,12 @@ static void make_printable(char *text, size_t size)
 /* Checks the connections that poll(2) has reported. True: one has sent its hello. */
 static bool find_hello(struct listener *listener, struct hello *hello, int *socket)
 {
-    /* From the last to the first: dropping one moves those after it. */
-    for (int i = listener->pending_count - 1; i >= 0; i--) {
+    /* The oldest first. Dropping one moves those after it. */
+    int polled = listener->pending_count;
+    for (int p = 0, i = 0; p < polled; p++) {
         struct pending *pending = &listener->pending[i];
         enum control_read got = CONTROL_NOTHING;
-        if (listener->polls[1 + i].revents != 0)
+        if (listener->polls[1 + p].revents != 0)
             got = control_read(pending->socket, &pending->hello, sizeof *hello, &pending->have);
         if (got == CONTROL_OTHER ||
             (got == CONTROL_MESSAGE && pending->hello.head.type == CONTROL_HELLO &&
@@ -382,6 +383,8 @@ static bool find_hello(struct listener *listener, struct hello *hello, int *sock
             drop(listener, i, "does not belong to psring");
         else if (clock_now_ns() >= pending->until_ns)
             drop(listener, i, "did not introduce itself in time");
+        else
+            i++;
     }
     return false;
 }

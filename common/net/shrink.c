@@ -5,23 +5,26 @@
  * world is its *identity*. A survivor asks the others in the order of their identities. The first
  * one that lives leads, and those after it come to it:
  *
- *     comer    hello, CLAIM      which worlds I have been in
+ *     comer    hello, CLAIM      the world I was in, and my promise
  *     leader   HOLD              I lead; wait (every HOLD_MS)
  *     leader   DECISION          epoch and members of the new world
- *     comer    READY             I have noted that decision
+ *     comer    READY             I promise it
  *     leader   GO                all members are ready
  *
  * A refused connection means that a process has ended. Nothing else does: a silent process may be
  * stopped or cut off, and later continue in a world of its own. Two such worlds would both write
- * results. Therefore a world may follow another one only if every member of the latter has come or
- * is known to have ended, or more than half of them are in the new one (or half, with the lowest
- * identity). A rank that has sent READY does not know whether the others got GO. It keeps a note of
- * that decision, and the rule also holds for every world of such a note. Source of the rule and of
- * the notes: dynamic voting (Lotem, Keidar and Dolev, 1997). tests/net/shrink.pml checks it.
+ * results. Two rules prevent that.
  *
- * Members are in the last world that any of them knows. Another process that comes has missed a
- * world: it has old data, and is excluded for ever. If an attempt fails, because a member died in
- * the middle of it, or too few came, all begin again.
+ * - A world may follow another one only if every member of the latter is in the new one or is known
+ *   to have ended, or more than half of them are in the new one (or half, with the lowest
+ *   identity). One that was silent first may have continued before it ended: it is not known.
+ * - A rank that has sent READY does not know whether others got GO. From then on it only joins
+ *   worlds within the promised one.
+ *
+ * The world to follow is the last that any comer was in. A process that is not in it has missed a
+ * world, and its data is old: it is excluded for ever. If an attempt fails, because a member died
+ * in the middle of it, or too few came, all begin again. Source of the rules: dynamic voting
+ * (Lotem, Keidar and Dolev, 1997).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,12 +39,14 @@
 enum {
     RANKS_MOST = 1024,
     WORDS = RANKS_MOST / 64,
-    NOTES_MOST = 8,
     HOLD_MS = 200,
-    GRACE_MS = 700,   /* after a time-out: for ranks that come later than the others */
-    ANSWER_MS = 1500, /* for a message that its sender owes at once */
-    PAUSE_MS = 50,    /* before all begin again */
-    PROBE_MS = 100,   /* for a connection that only shows whether a process lives */
+    GRACE_MS = 1000,     /* after a time-out: for ranks that come later than the others */
+    ANSWER_MS = 1500,    /* for a message that its sender owes at once */
+    PAUSE_MS = 50,       /* before all begin again */
+    PROBE_MS = 100,      /* for a connection that only shows whether a process lives */
+    PROBE_EVERY_MS = 50, /* doubles up to the next one */
+    PROBE_EVERY_MS_MOST = 5000,
+    CLOSES_MOST = 8, /* of one process: another program has its port */
 };
 
 /* -------- sets of identities ------------------------------------------------------------------ */
@@ -71,30 +76,16 @@ struct reunion {
     uint64_t job;        /* the first world's run id */
     int identity, count; /* rank and size of the first world */
     bool excluded;
-    struct view base; /* the last world that this process has entered */
-    int note_count;
-    struct view notes[NOTES_MOST]; /* later ones, for which it has sent READY */
-    union address at[];            /* (count): where the processes meet, by identity */
+    struct view base;      /* the last world that this process has entered */
+    struct view promise;   /* the last one for which it has sent READY */
+    struct members silent; /* did not answer since it entered that world */
+    union address at[];    /* (count): where the processes meet, by identity */
 };
 
-/* Enters the world: earlier notes mean nothing any more. */
 static void enter(struct reunion *reunion, const struct view *view)
 {
-    int kept = 0;
     reunion->base = *view;
-    for (int i = 0; i < reunion->note_count; i++) {
-        if (reunion->notes[i].epoch > view->epoch)
-            reunion->notes[kept++] = reunion->notes[i];
-    }
-    reunion->note_count = kept;
-}
-
-static bool note(struct reunion *reunion, const struct view *view)
-{
-    if (reunion->note_count == NOTES_MOST)
-        return false;
-    reunion->notes[reunion->note_count++] = *view;
-    return true;
+    reunion->silent = (struct members){0};
 }
 
 /* -------- messages ---------------------------------------------------------------------------- */
@@ -111,10 +102,10 @@ enum shrink_type {
 
 /* From a comer, whose identity its hello had. */
 struct claim {
-    struct control_head head; /* value: the number of notes */
-    uint32_t timed_out;       /* its world failed because a rank was silent */
+    struct control_head head;
+    uint32_t timed_out; /* its world failed because a rank was silent */
     uint32_t unused;
-    struct view base, notes[NOTES_MOST];
+    struct view base, promise;
 };
 
 /* All other messages. */
@@ -145,12 +136,13 @@ enum outcome {
     AGAIN, /* all begin again */
     AGREED,
     OUT, /* the others have continued without this process */
-    FULL,
 };
 
 struct comer {
     enum fate fate;
-    int socket; /* -1: none */
+    int socket;                 /* -1: none */
+    int closes;                 /* times that it closed without a word */
+    int64_t probe_ns, probe_ms; /* when to probe it next; the interval */
     size_t have;
     struct claim claim; /* valid if it has come */
 };
@@ -186,32 +178,22 @@ static int64_t patience_ms(const struct attempt *a)
 
 /* -------- the rule ---------------------------------------------------------------------------- */
 
-/* Whether `members` may follow a world of `set`. */
-static bool settled(const struct attempt *a, const struct members *set,
-                    const struct members *members)
+/* Whether `members` may follow the world of `set`. */
+static bool may_follow(const struct attempt *a, const struct members *set,
+                       const struct members *members)
 {
     int all = 0, ours = 0, lowest = -1;
     bool known = true;
     for (int i = 0; i < a->reunion->count; i++) {
         if (!has(set, i))
             continue;
-        enum fate fate = i == a->reunion->identity ? COME : a->comers[i].fate;
         all++;
         ours += has(members, i);
         lowest = lowest < 0 ? i : lowest;
-        known = known && (fate == COME || fate == ENDED);
+        bool ended = a->comers[i].fate == ENDED && !has(&a->reunion->silent, i);
+        known = known && (has(members, i) || ended);
     }
     return known || 2 * ours > all || (2 * ours == all && lowest >= 0 && has(members, lowest));
-}
-
-static bool notes_settled(const struct attempt *a, const struct view *notes, int count,
-                          const struct view *base, const struct members *members)
-{
-    for (int n = 0; n < count; n++) {
-        if (notes[n].epoch > base->epoch && !settled(a, &notes[n].members, members))
-            return false;
-    }
-    return true;
 }
 
 /* The last world that a process here has entered. */
@@ -226,41 +208,48 @@ static const struct view *newest_base(const struct attempt *a)
     return newest;
 }
 
-static void raise(uint32_t *epoch, const struct view *base, const struct view *notes, int count)
+static void narrow(struct members *set, const struct members *to)
 {
-    *epoch = base->epoch > *epoch ? base->epoch : *epoch;
-    for (int n = 0; n < count; n++)
-        *epoch = notes[n].epoch > *epoch ? notes[n].epoch : *epoch;
+    for (int word = 0; word < WORDS; word++)
+        set->words[word] &= to->words[word];
 }
 
-/* Decides on the next world. False: too few have come. */
-static bool decide(const struct attempt *a, struct view *next)
+/* Whom the next world may have: the members of the last one, as far as all who come promised. */
+static struct members eligible(const struct attempt *a)
+{
+    const struct view *base = newest_base(a);
+    struct members set = base->members;
+    if (has(&base->members, a->reunion->identity))
+        narrow(&set, &a->reunion->promise.members);
+    for (int i = 0; i < a->reunion->count; i++) {
+        if (a->comers[i].fate == COME && has(&base->members, i))
+            narrow(&set, &a->comers[i].claim.promise.members);
+    }
+    return set;
+}
+
+/* Decides on the next world, of those in `set` who have come. False: too few have. */
+static bool decide(const struct attempt *a, const struct members *set, struct view *next)
 {
     const struct reunion *m = a->reunion;
-    const struct view *base = newest_base(a);
-    *next = (struct view){0};
-    add(&next->members, m->identity);
-    raise(&next->epoch, &m->base, m->notes, m->note_count);
+    *next = (struct view){.epoch = m->promise.epoch};
     for (int i = 0; i < m->count; i++) {
-        const struct claim *claim = &a->comers[i].claim;
-        if (a->comers[i].fate != COME || !has(&base->members, i))
-            continue;
-        add(&next->members, i);
-        raise(&next->epoch, &claim->base, claim->notes, claim->head.value);
+        bool here = i == m->identity || a->comers[i].fate == COME;
+        if (here && i != m->identity && a->comers[i].claim.promise.epoch > next->epoch)
+            next->epoch = a->comers[i].claim.promise.epoch;
+        if (here && has(set, i))
+            add(&next->members, i);
     }
     next->epoch++;
-    bool valid = settled(a, &base->members, &next->members) &&
-                 notes_settled(a, m->notes, m->note_count, base, &next->members);
-    for (int i = 0; i < m->count; i++) {
-        const struct claim *claim = &a->comers[i].claim;
-        if (i != m->identity && has(&next->members, i))
-            valid =
-                valid && notes_settled(a, claim->notes, claim->head.value, base, &next->members);
-    }
-    return valid;
+    return may_follow(a, &newest_base(a)->members, &next->members);
 }
 
 /* -------- the leader -------------------------------------------------------------------------- */
+
+static int64_t earlier_ns(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
 
 /* Whether to wait for that process. Those below the leader do not come to it. */
 static bool awaited(const struct attempt *a, int identity)
@@ -278,18 +267,32 @@ static bool awaits_any(const struct attempt *a)
     return false;
 }
 
-/* Finds out which of the awaited processes have ended. Rank -1 of a hello: no rank comes here. */
-static void probe(struct attempt *a)
+/* When to probe the next awaited process, and which. */
+static int64_t next_probe_ns(const struct attempt *a, int *identity)
 {
+    int64_t next_ns = INT64_MAX;
     for (int i = 0; i < a->reunion->count; i++) {
-        int socket = -1;
-        if (!awaited(a, i))
+        if (!awaited(a, i) || a->comers[i].probe_ns >= next_ns)
             continue;
-        if (listener_join(&a->reunion->at[i], a->reunion->job, -1, PROBE_MS, &socket) ==
-            ECONNREFUSED)
-            a->comers[i].fate = ENDED;
-        stream_close(&socket);
+        next_ns = a->comers[i].probe_ns;
+        *identity = i;
     }
+    return next_ns;
+}
+
+/* Finds out whether the process has ended. Rank -1 of a hello: no rank comes with it. */
+static void probe(struct attempt *a, int identity)
+{
+    struct comer *comer = &a->comers[identity];
+    int socket = -1;
+    if (listener_join(&a->reunion->at[identity], a->reunion->job, -1, PROBE_MS, &socket) ==
+        ECONNREFUSED)
+        comer->fate = ENDED;
+    stream_close(&socket);
+    comer->probe_ms = comer->probe_ms > 0 ? 2 * comer->probe_ms : PROBE_EVERY_MS;
+    if (comer->probe_ms > PROBE_EVERY_MS_MOST)
+        comer->probe_ms = PROBE_EVERY_MS_MOST;
+    comer->probe_ns = clock_now_ns() + comer->probe_ms * NS_PER_MS;
 }
 
 static void welcome(struct attempt *a, const struct hello *hello, int socket)
@@ -305,6 +308,13 @@ static void welcome(struct attempt *a, const struct hello *hello, int socket)
     a->comers[identity].socket = a->sockets[identity] = socket;
 }
 
+/* It has gone to another leader meanwhile. */
+static bool has_closed(int socket)
+{
+    char byte;
+    return recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 /* Reads what has arrived from a comer. True: it has come. */
 static bool hear(struct attempt *a, int identity)
 {
@@ -316,8 +326,8 @@ static bool hear(struct attempt *a, int identity)
     if (got == CONTROL_NOTHING)
         return false;
     if (got == CONTROL_MESSAGE && comer->have == sizeof comer->claim &&
-        claim->head.type == SHRINK_CLAIM && claim->head.value >= 0 &&
-        claim->head.value <= NOTES_MOST && say(comer->socket, SHRINK_HOLD, NULL) == 0) {
+        claim->head.type == SHRINK_CLAIM && !has_closed(comer->socket) &&
+        say(comer->socket, SHRINK_HOLD, NULL) == 0) {
         comer->fate = COME;
         return true;
     }
@@ -325,45 +335,62 @@ static bool hear(struct attempt *a, int identity)
     return false;
 }
 
+/* Does not wait: a stopped comer reads nothing. */
 static void hold(struct attempt *a)
 {
     for (int i = 0; i < a->reunion->count; i++) {
-        if (a->comers[i].fate == COME && say(a->comers[i].socket, SHRINK_HOLD, NULL) != 0)
+        struct word word = {.head.type = SHRINK_HOLD};
+        if (a->comers[i].fate != COME)
+            continue;
+        int error = control_send(a->comers[i].socket, &word, sizeof word, NULL, 0, -1);
+        if (error != 0 && error != EAGAIN)
             leave(a, i);
     }
+}
+
+/* A comer counts for how long to wait if its world is the last one. */
+static void take_over(struct attempt *a, int identity)
+{
+    const struct view *base = newest_base(a);
+    const struct claim *claim = &a->comers[identity].claim;
+    if (has(&base->members, identity) && claim->base.epoch == base->epoch)
+        a->timed_out = a->timed_out || claim->timed_out;
 }
 
 /* Waits until all have come or ended, or those that have not are silent for too long. */
 static void collect(struct attempt *a)
 {
     struct listener *listener = &a->reunion->listener;
-    int64_t hold_ns = 0, last_ns = clock_now_ns();
+    int64_t hold_ns = clock_now_ns() + HOLD_MS * NS_PER_MS, last_ns = clock_now_ns();
     while (awaits_any(a)) {
-        int64_t now_ns = clock_now_ns();
         struct hello hello;
-        int socket;
+        int socket, identity = 0;
         size_t which;
-        if (now_ns >= hold_ns) {
-            hold(a);
-            probe(a);
-            hold_ns = now_ns + HOLD_MS * NS_PER_MS;
-        }
-        if (now_ns >= last_ns + patience_ms(a) * NS_PER_MS || now_ns >= a->deadline_ns)
-            return;
-        switch (listener_wait(listener, hold_ns, a->sockets, (size_t)a->reunion->count, &hello,
-                              &socket, &which)) {
+        int64_t end_ns = earlier_ns(last_ns + patience_ms(a) * NS_PER_MS, a->deadline_ns);
+        int64_t probe_ns = next_probe_ns(a, &identity);
+        switch (listener_wait(listener, earlier_ns(end_ns, earlier_ns(hold_ns, probe_ns + 1)),
+                              a->sockets, (size_t)a->reunion->count, &hello, &socket, &which)) {
         case LISTENER_HELLO:
             welcome(a, &hello, socket);
-            break;
+            continue;
         case LISTENER_WATCHED:
             if (hear(a, (int)which)) {
                 last_ns = clock_now_ns();
-                a->timed_out = a->timed_out || a->comers[which].claim.timed_out;
+                take_over(a, (int)which);
             }
-            break;
-        case LISTENER_TIMEOUT:
+            continue;
+        case LISTENER_TIMEOUT: /* no event waits */
         case LISTENER_CANCELLED:
             break;
+        }
+        int64_t now_ns = clock_now_ns();
+        if (now_ns >= end_ns)
+            return;
+        if (now_ns >= hold_ns) {
+            hold(a);
+            hold_ns = now_ns + HOLD_MS * NS_PER_MS;
+        } else if (now_ns >= probe_ns) {
+            probe(a, identity);
         }
     }
 }
@@ -386,26 +413,25 @@ static int await(int socket, struct word *word, enum shrink_type type, int64_t t
     return error ? error : whole && word->head.type == type ? 0 : EPROTO;
 }
 
-/* Lets all members note the decision, then enter the new world. */
+/* Lets all members promise the new world, then enter it. */
 static enum outcome commit(struct attempt *a, const struct view *next)
 {
     struct reunion *m = a->reunion;
     struct word word;
-    if (!note(m, next))
-        return FULL;
+    m->promise = *next;
     for (int i = 0; i < m->count; i++) {
-        if (i == m->identity || !has(&next->members, i))
-            continue;
-        if (say(a->comers[i].socket, SHRINK_DECISION, next) != 0)
+        if (i != m->identity && has(&next->members, i) &&
+            say(a->comers[i].socket, SHRINK_DECISION, next) != 0)
             return again(a);
     }
     int64_t ready_ns = stream_deadline_ns(ANSWER_MS); /* for all; they wait longer for GO */
     for (int i = 0; i < m->count; i++) {
-        if (i == m->identity || !has(&next->members, i))
-            continue;
-        if (await(a->comers[i].socket, &word, SHRINK_READY, stream_poll_ms(ready_ns) + 1) != 0)
+        if (i != m->identity && has(&next->members, i) &&
+            await(a->comers[i].socket, &word, SHRINK_READY, stream_poll_ms(ready_ns) + 1) != 0)
             return again(a);
     }
+    if (clock_now_ns() >= ready_ns) /* it was stopped, and they have gone */
+        return again(a);
     enter(m, next);
     for (int i = 0; i < m->count; i++) { /* the new world's calls find out who got no GO */
         if (i != m->identity && has(&next->members, i))
@@ -419,19 +445,23 @@ static enum outcome lead(struct attempt *a)
     struct reunion *m = a->reunion;
     struct view next;
     collect(a);
-    bool out = !has(&newest_base(a)->members, m->identity);
-    for (int i = 0; i < m->count && !out; i++) {
-        if (a->comers[i].fate != COME || has(&newest_base(a)->members, i))
-            continue;
-        say(a->comers[i].socket, SHRINK_EXCLUDED, NULL);
-        stream_close(&a->comers[i].socket); /* it stays COME: it is not silent */
-        a->sockets[i] = -1;
-    }
-    if (out) {
+    const struct members set = eligible(a);
+    if (!has(&set, m->identity)) {
         leave_all(a);
         return OUT;
     }
-    return decide(a, &next) ? commit(a, &next) : again(a);
+    for (int i = 0; i < m->count; i++) {
+        if (awaited(a, i))
+            add(&m->silent, i);
+    }
+    bool valid = decide(a, &set, &next);
+    for (int i = 0; i < m->count; i++) {
+        if (a->comers[i].fate == COME && !has(&set, i)) {
+            say(a->comers[i].socket, SHRINK_EXCLUDED, NULL);
+            leave(a, i);
+        }
+    }
+    return valid ? commit(a, &next) : again(a);
 }
 
 /* -------- a comer ----------------------------------------------------------------------------- */
@@ -439,44 +469,59 @@ static enum outcome lead(struct attempt *a)
 static struct claim claim_of(const struct attempt *a)
 {
     const struct reunion *m = a->reunion;
-    struct claim claim = {.head = {.type = SHRINK_CLAIM, .value = m->note_count},
+    return (struct claim){.head = {.type = SHRINK_CLAIM},
                           .timed_out = a->timed_out,
-                          .base = m->base};
-    memcpy(claim.notes, m->notes, sizeof claim.notes);
-    return claim;
+                          .base = m->base,
+                          .promise = m->promise};
 }
 
-/* Notes the leader's decision and waits for GO. */
+/* Promises the leader's decision and waits for GO. */
 static enum outcome obey(struct attempt *a, int socket, const struct view *next)
 {
     struct reunion *m = a->reunion;
+    struct members within = next->members;
     struct word word;
-    if (!has(&next->members, m->identity) || next->epoch <= m->base.epoch)
+    narrow(&within, &m->promise.members);
+    if (!has(&within, m->identity) || next->epoch <= m->promise.epoch ||
+        memcmp(&within, &next->members, sizeof within) != 0)
         return AGAIN;
-    if (!note(m, next))
-        return FULL;
+    m->promise = *next;
     if (say(socket, SHRINK_READY, NULL) != 0 || await(socket, &word, SHRINK_GO, 2 * ANSWER_MS) != 0)
         return AGAIN;
     enter(m, next);
     return AGREED;
 }
 
+/* Without a word for so long, or without a way to it, the process is silent. */
+static enum outcome give_up(struct attempt *a, int leader)
+{
+    a->comers[leader].fate = SILENT;
+    add(&a->reunion->silent, leader);
+    a->timed_out = true;
+    return NEXT;
+}
+
 /* Waits for what the leader says. */
 static enum outcome listen_to(struct attempt *a, int leader, int socket)
 {
-    int64_t wait_ms = patience_ms(a);
+    bool holds = false;
     for (;;) {
         struct word word;
+        int64_t left_ms = (a->deadline_ns - clock_now_ns()) / NS_PER_MS;
+        int64_t wait_ms = holds ? ANSWER_MS : patience_ms(a);
+        wait_ms = wait_ms < left_ms ? wait_ms : left_ms > 1 ? left_ms : 1;
         int error = control_receive(socket, &word, sizeof word, wait_ms, NULL, NULL);
-        if (error == ETIMEDOUT && clock_now_ns() < a->deadline_ns) {
-            a->comers[leader].fate = SILENT;
-            return NEXT;
-        }
+        if (error == ETIMEDOUT && !holds)
+            return give_up(a, leader);
+        if (error == EPROTO || error == EPROTONOSUPPORT)
+            return give_up(a, leader); /* another program has its port */
+        if (error == ECONNRESET && !holds && ++a->comers[leader].closes >= CLOSES_MOST)
+            return give_up(a, leader);
         if (error != 0 || word.head.bytes != sizeof word - sizeof word.head)
             return AGAIN;
         switch (word.head.type) {
         case SHRINK_HOLD:
-            wait_ms = ANSWER_MS;
+            holds = true;
             continue;
         case SHRINK_EXCLUDED:
             return OUT;
@@ -493,14 +538,12 @@ static enum outcome follow(struct attempt *a, int leader, int *socket)
 {
     const struct reunion *m = a->reunion;
     struct claim claim = claim_of(a);
-    int64_t connect_ms = a->timed_out ? GRACE_MS : ANSWER_MS;
+    int64_t connect_ms = a->timed_out ? GRACE_MS / 2 : ANSWER_MS;
     int error = listener_join(&m->at[leader], m->job, m->identity, connect_ms, socket);
     if (error == ECONNREFUSED)
         a->comers[leader].fate = ENDED;
     if (error != 0) {
-        if (error != ECONNREFUSED)
-            a->comers[leader].fate = SILENT;
-        return NEXT;
+        return error == ECONNREFUSED ? NEXT : give_up(a, leader);
     }
     error = control_send(*socket, &claim, sizeof claim, NULL, 0, ANSWER_MS);
     enum outcome outcome = error == 0 ? listen_to(a, leader, *socket) : AGAIN;
@@ -553,6 +596,8 @@ static enum status make_world(struct attempt *a, const struct world *failed, int
     world->timeout_ms = a->timeout_ms;
     memcpy(world->host, failed->host, sizeof world->host);
     TRY(world_rendezvous_adopt(world, rank, size, sockets));
+    world->cancelled = world_rendezvous_broken;
+    world->cancel_context = world;
     *socket = -1;
     for (int i = 0; i < m->count; i++)
         a->comers[i].socket = a->sockets[i] = -1;
@@ -617,6 +662,7 @@ enum status reunion_open(struct world *world, const char *subnet)
     m->count = world->size;
     for (int i = 0; i < m->count; i++)
         add(&m->base.members, i);
+    m->promise = m->base;
     status = world_choose_address(world, subnet, &here);
     if (status == STATUS_OK) {
         int error = listener_open(&m->listener, &here, count);
@@ -692,9 +738,6 @@ enum status world_shrink(struct world **out, struct world *failed, bool timed_ou
             listener_close(&m->listener); /* nobody asks this process again */
             TRY(excluded(failed));
         }
-        if (outcome == FULL)
-            TRY(FAIL(STATUS_TRANSPORT, "shrink: %d attempts have failed half-way; end all ranks",
-                     NOTES_MOST));
         if (outcome == AGREED) {
             log_hold();
             status = make_world(a, failed, &socket, out);
@@ -703,6 +746,7 @@ enum status world_shrink(struct world **out, struct world *failed, bool timed_ou
                 break;
             world_close(out);
             TRY(may_retry(status) ? STATUS_OK : status);
+            a->timed_out = a->timed_out || status == STATUS_TIMEOUT;
         }
         if (clock_now_ns() >= a->deadline_ns)
             TRY(gave_up(a, failed));

@@ -75,6 +75,9 @@ enum status world_rendezvous_open(struct world *world, const struct world_option
  * memory lacks. */
 enum status world_rendezvous_adopt(struct world *world, int rank, int size, const int *sockets);
 
+/* For world->cancelled: whether a rank has closed its connection. */
+bool world_rendezvous_broken(void *world);
+
 /* After one of these: who shares a host, the run id, the addresses. Collective. */
 enum status world_settle(struct world *world, const char *subnet);
 

@@ -410,6 +410,17 @@ out:
     return status;
 }
 
+bool world_rendezvous_broken(void *context)
+{
+    const struct world *world = context;
+    for (int rank = 0; rank < world->size; rank++) {
+        struct pollfd polled = {.fd = world->impl->sockets[rank], .events = POLLRDHUP};
+        if (polled.fd >= 0 && poll(&polled, 1, 0) > 0)
+            return true;
+    }
+    return false;
+}
+
 enum status world_rendezvous_open(struct world *world, const struct world_options *options)
 {
     enum status status;

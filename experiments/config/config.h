@@ -125,6 +125,7 @@ enum { CONFIG_SIZES_MOST = 32 };
 /* psring serve, and train --join: an elastic job. */
 struct config_elastic {
     const char *join; /* "tcp://HOST:PORT[,...]": the job's servers; NULL: not an elastic job */
+    bool survives;    /* --elastic: without servers; the ranks that are left continue */
     int64_t join_after, leave_after; /* in steps; 0: join at once, never leave */
     const char *listen;              /* "tcp://HOST:PORT", where `psring serve` listens */
     int64_t workers, min_workers;    /* needed to start, to continue */

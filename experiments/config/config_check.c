@@ -36,8 +36,6 @@ static const struct config_conflict conflicts[] = {
      "workers join and leave between steps, which needs --sync bsp without --backup-workers"},
     {"join", NULL, EXCLUDES, "backup-workers", NULL,
      "workers join and leave between steps, which needs --sync bsp without --backup-workers"},
-    {"join", NULL, EXCLUDES, "transport", "mpi",
-     "workers join and leave, but MPI's ranks cannot; use --transport zmq or tcp"},
 #define NUMBERED "the server numbers the workers; leave --rendezvous, --rank and --world-size out"
     {"join", NULL, EXCLUDES, "rendezvous", NULL, NUMBERED},
     {"join", NULL, EXCLUDES, "rank", NULL, NUMBERED},
@@ -45,24 +43,42 @@ static const struct config_conflict conflicts[] = {
 #define DIVIDED                                                                                    \
     "values that are divided among the workers would change when workers join or leave; leave "    \
     "--global-batch and --epochs-divided out"
-    {"join", NULL, EXCLUDES, "global-batch", NULL, DIVIDED},
-    {"join", NULL, EXCLUDES, "epochs-divided", NULL, DIVIDED},
-    {"join", NULL, EXCLUDES, "straggler", NULL,
-     "a worker's number changes as others come and go; leave --straggler out"},
-    {"join", NULL, EXCLUDES, "last-batch", NULL,
-     "the last images of an epoch would change with the number of workers; leave --last-batch out"},
-    {"join", NULL, EXCLUDES, "no-shard", NULL,
-     "all workers share one position in the data; leave --no-shard out"},
-    {"join", NULL, EXCLUDES, "timeline", NULL,
-     "a timeline needs ranks that stay to the end; leave --timeline out"},
-    {"join", NULL, EXCLUDES, "target-accuracy", NULL,
-     "workers that join do not know earlier tests; leave --target-accuracy out"},
-    {"join", NULL, EXCLUDES, "checkpoint", NULL,
-     "the workers keep the state of an elastic job; leave --checkpoint out"},
+#define CHANGING_WORKERS(option)                                                                   \
+    {                                                                                              \
+        option,   NULL,                                                                            \
+        EXCLUDES, "transport",                                                                     \
+        "mpi",    "workers come and go, but MPI's ranks cannot; use --transport zmq or tcp"},      \
+        {option, NULL, EXCLUDES, "global-batch", NULL, DIVIDED},                                   \
+        {option, NULL, EXCLUDES, "epochs-divided", NULL, DIVIDED},                                 \
+        {option,   NULL,                                                                           \
+         EXCLUDES, "straggler",                                                                    \
+         NULL,     "a worker's number changes as others come and go; leave --straggler out"},      \
+        {option,                                                                                   \
+         NULL,                                                                                     \
+         EXCLUDES,                                                                                 \
+         "last-batch",                                                                             \
+         NULL,                                                                                     \
+         "the last images of an epoch would change with the number of workers; leave "             \
+         "--last-batch "                                                                           \
+         "out"},                                                                                   \
+        {option,     NULL, EXCLUDES,                                                               \
+         "no-shard", NULL, "all workers share one position in the data; leave --no-shard out"},    \
+        {option,     NULL, EXCLUDES,                                                               \
+         "timeline", NULL, "a timeline needs ranks that stay to the end; leave --timeline out"},   \
+        {option,   NULL,                                                                           \
+         EXCLUDES, "target-accuracy",                                                              \
+         NULL,     "workers that join do not know earlier tests; leave --target-accuracy out"},    \
+    {                                                                                              \
+        option, NULL, EXCLUDES, "checkpoint", NULL,                                                \
+            "the workers keep the state of an elastic job; leave --checkpoint out"                 \
+    }
+    CHANGING_WORKERS("join"),
+    CHANGING_WORKERS("elastic"),
+    {"elastic", NULL, EXCLUDES, "join", NULL,
+     "a job with servers is elastic without it; leave --elastic out"},
 #define ELASTIC                                                                                    \
     "applies only to a worker of an elastic job; add --join tcp://HOST:PORT, or leave it out"
     {"join-after", NULL, NEEDS, "join", NULL, ELASTIC},
-    {"leave-after", NULL, NEEDS, "join", NULL, ELASTIC},
     {"cost-model", NULL, NEEDS, "backend", "auto",
      "only --backend auto uses it; add that, or leave it out"},
     {"tf32", NULL, NEEDS, "device", "cuda",
@@ -363,6 +379,29 @@ out:
     return status;
 }
 
+/* psring train --elastic. */
+static enum status check_survival(const struct config *config)
+{
+    const char *backend = config_backend(config)->name;
+    if (config->elastic.leave_after > 0 && !config->elastic.survives && !config->elastic.join)
+        return FAIL(STATUS_USAGE,
+                    "--leave-after %lld: applies only to a worker of an elastic job; add --elastic "
+                    "or --join tcp://HOST:PORT, or leave it out",
+                    (long long)config->elastic.leave_after);
+    if (!config->elastic.survives)
+        return STATUS_OK;
+    if (!config->rendezvous)
+        return FAIL(STATUS_USAGE,
+                    "--elastic: a launcher of MPI ends all ranks when one is lost; start "
+                    "each rank by itself, with --rendezvous, --rank and --world-size");
+    if (config_is_auto(config) || (strcmp(backend, "ring") != 0 && strcmp(backend, "rhd") != 0))
+        return FAIL(STATUS_USAGE,
+                    "--elastic: found --backend %s, expected ring or rhd; for servers use psring "
+                    "serve and psring train --join",
+                    backend);
+    return STATUS_OK;
+}
+
 /* -------- --backend auto ---------------------------------------------------------------------- */
 
 /* Whether --backend auto goes together with --cost-model and with the device. */
@@ -648,6 +687,7 @@ enum status config_check(struct config *config)
     TRY(check_conflicts(config));
     if (config->command == CONFIG_SERVE || config->elastic.join)
         TRY(check_elastic(config));
+    TRY(check_survival(config));
     if (config->command == CONFIG_SERVE)
         return STATUS_OK;
     if (config->command == CONFIG_PREDICT)

@@ -220,7 +220,14 @@ static const struct config_row rows[] = {
       .help = "Join only after the job has done N steps. Only with --join.", SATELLITE(ELASTIC)}},
     {RUNS(TRAIN),
      {"leave-after", 0, OPTION_INT, FIELD(elastic.leave_after), "0", 0, 1e12, .metavar = "N",
-      .help = "Leave when the job has done N steps. 0: stay to the end. Only with --join.",
+      .help = "Leave when the job has done N steps. 0: stay to the end. Only with --join or "
+              "--elastic.",
+      SATELLITE(ELASTIC)}},
+    {RUNS(TRAIN),
+     {"elastic", 0, OPTION_FLAG, FIELD(elastic.survives),
+      .help =
+          "Continue without ranks that are lost or leave. Only with --rendezvous, and --backend "
+          "ring or rhd.",
       SATELLITE(ELASTIC)}},
     {RUNS(AVERAGE | SERVE),
      {"token", 0, OPTION_STRING, FIELD(token), .metavar = "TEXT",

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -69,6 +70,7 @@ static inline void start_ranks(const struct job *job, pid_t processes[RANKS_MOST
         if (processes[options.rank] != 0)
             continue;
         alarm(LIMIT_S);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a stopped process gets no alarm */
         played_host = job->locals == 0 ? 0
                       : job->dealt_out ? options.rank % (options.size / job->locals)
                                        : options.rank / job->locals;

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# test_survival.sh [TRIALS]: psring train --elastic on four hosts of a virtual cluster. A rank is killed, stopped or cut
+# off in the middle of the training. The others end it, with the bits of a run that the rank left after the same step.
+#
+# Without TRIALS: one trial of each kind with ring and rhd. With TRIALS: that many, of random kind, rank and moment. Prints a
+# row for each trial: backend, fault, rank, step after which the others continued, seconds from the fault to their agreement.
+# Exits 77 (skipped) without namespaces.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
+. "$(dirname "$0")/../lib/train_lib.sh"
+needs_namespaces
+unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
+trials=${1:-0} TIMEOUT_S=2
+cluster_up 4 1gbit
+subnet=$("$vcluster" exec --name "$cluster" switch -- printenv PSRING_BIND_SUBNET)
+common=(--elastic --model mlp --batch 8 --steps 120 --data "$data" --timeout "$TIMEOUT_S")
+declare -A references=()
+pids=()
+
+rows()
+{
+    tail -n 6 "$folder"/rank.*
+}
+
+start() # BACKEND PORT
+{
+    local rank
+    rm -f "$folder"/rank.*
+    pids=()
+    for rank in 0 1 2 3; do
+        : >"$folder/rank.$rank"
+        timeout --kill-after=5 120 "$vcluster" exec --name "$cluster" "host$rank" -- "$psring" train --backend "$1" \
+            --rendezvous "tcp://${subnet%0/24}1:$2" --rank "$rank" --world-size 4 --compute real:10 --log-steps 10 \
+            "${common[@]}" >"$folder/rank.$rank" 2>&1 &
+        pids+=($!)
+    done
+    within grep -q '^epoch' "$folder/rank.0" || fail "no step: $(rows)"
+}
+
+psring_of() # RANK
+{
+    local pid
+    for pid in $(ip netns pids "psring-$cluster-$1"); do
+        [[ $(<"/proc/$pid/comm") != psring ]] || echo "$pid"
+    done
+}
+
+inflict() # FAULT RANK
+{
+    case $1 in
+    killed) kill -KILL "$(psring_of "$2")" ;;
+    stopped) kill -STOP "$(psring_of "$2")" ;;
+    cut) ip netns exec "psring-$cluster-$2" ip link set eth0 down ;;
+    esac
+}
+
+continued()
+{
+    cat "$folder"/rank.* | grep -q 'workers continue after step'
+}
+
+# reference BACKEND RANK STEP: the weights of a run that the rank leaves after this step: $expected.
+reference()
+{
+    local rank leaves bad=0 others=()
+    expected=${references[$1 $2 $3]:-}
+    [[ -z $expected ]] || return 0
+    for rank in 0 1 2 3; do
+        leaves=()
+        ((rank != $2)) || leaves=(--leave-after "$3")
+        timeout --kill-after=5 120 "$vcluster" exec --name "$cluster" "host$rank" -- "$psring" train --backend "$1" \
+            --rendezvous "tcp://${subnet%0/24}1:29500" --rank "$rank" --world-size 4 "${common[@]}" "${leaves[@]}" \
+            >"$folder/reference.$rank" 2>&1 &
+        others+=($!)
+    done
+    for rank in 0 1 2 3; do
+        wait "${others[rank]}" || bad=1
+    done
+    ((bad == 0)) || fail "the reference: $(tail -n 5 "$folder"/reference.*)"
+    grep -q "left after step $3;" "$folder/reference.$2" || fail "the reference: $(tail -n 5 "$folder"/reference.*)"
+    expected=$(cat "$folder"/reference.* | sed -n 's/^weights sha256 //p')
+    references[$1 $2 $3]=$expected
+}
+
+trial() # BACKEND FAULT RANK
+{
+    local rank step code begun ended
+    start "$1" "$((29600 + RANDOM % 1000))"
+    pause "0.$((RANDOM % 4))"
+    begun=${EPOCHREALTIME/./}
+    inflict "$2" "$3"
+    within continued || fail "$*: the others do not continue: $(rows)"
+    ended=${EPOCHREALTIME/./}
+    step=$(cat "$folder"/rank.* | sed -nE 's/.*continue after step ([0-9]+)$/\1/p')
+    for rank in 0 1 2 3; do
+        code=0
+        ((rank != $3)) || continue
+        wait "${pids[rank]}" || code=$?
+        ((code == 0)) || fail "$*: rank $rank ended with $code: $(rows)"
+    done
+    [[ $2 != stopped ]] || kill -KILL "$(psring_of "$3")"
+    code=0
+    wait "${pids[$3]}" 2>/dev/null || code=$? # one that is cut off gives up some time later
+    [[ $2 != cut ]] || ip netns exec "psring-$cluster-$3" ip link set eth0 up
+    ((code != 0)) || fail "$*: a lost rank ended with 0: $(rows)"
+    [[ $2 != cut ]] || grep -q 'found too few ranks\|have continued without' "$folder/rank.$3" ||
+        fail "$*: the lost rank does not know it: $(rows)"
+    found=$(cat "$folder"/rank.* | sed -n 's/^weights sha256 //p')
+    reference "$1" "$3" "$step"
+    [[ $found == "$expected" ]] || fail "$*: weights $found, expected $expected: $(rows)"
+    printf '%s %s %d %d %d.%03d\n' "$1" "$2" "$3" "$step" $(((ended - begun) / 1000000)) $(((ended - begun) / 1000 % 1000))
+}
+
+faults=(killed stopped cut) backends=(ring rhd)
+echo "backend fault rank step seconds"
+if ((trials == 0)); then
+    trial ring killed 0
+    trial ring stopped 2
+    trial ring cut 0
+    trial rhd killed 3
+    trial rhd stopped 0
+    trial rhd cut 1
+fi
+for ((number = 0; number < trials; number++)); do
+    trial "${backends[RANDOM % 2]}" "${faults[RANDOM % 3]}" $((RANDOM % 4))
+done
+echo "survival: the others continue without a rank, with the bits of a run that it left"
