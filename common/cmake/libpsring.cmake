@@ -58,8 +58,13 @@ unset(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME)
 # except psring_* are local in it. It therefore has a second copy of the code that it shares with the program.
 if(PSRING_PROGRAM)
   set(library_object ${CMAKE_BINARY_DIR}/libpsring.o)
+  set(library_linker ${CMAKE_LINKER})
+  if(library_linker MATCHES "lld") # CMake's choice with clang; it lacks --force-group-allocation
+    find_program(PSRING_GNU_LINKER NAMES ld.bfd ld REQUIRED)
+    set(library_linker ${PSRING_GNU_LINKER})
+  endif()
   add_custom_command(OUTPUT ${library_object}
-                     COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o ${library_object} $<TARGET_OBJECTS:psring_shared>
+                     COMMAND ${library_linker} -r --force-group-allocation -o ${library_object} $<TARGET_OBJECTS:psring_shared>
                      COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=psring_* ${library_object}
                      DEPENDS $<TARGET_OBJECTS:psring_shared>
                      COMMAND_EXPAND_LISTS VERBATIM)
