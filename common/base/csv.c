@@ -319,12 +319,14 @@ static enum status add_field(struct csv_reader *reader, char *field)
 static char *take_field(char **at, char *after)
 {
     char *field = *at, *to = *at, *from = *at;
+    char *bare = *at; /* the begin of what is not in quotes */
     bool quoted = *from == '"';
     from += quoted;
     while (*from && (quoted || (*from != ',' && *from != '\n'))) {
         if (quoted && *from == '"') {
             from++;
             quoted = *from == '"';
+            bare = to;
             if (!quoted)
                 continue;
         }
@@ -332,7 +334,7 @@ static char *take_field(char **at, char *after)
     }
     *after = quoted ? '"' : *from;
     *at = from + (*from != 0);
-    if (to > field && to[-1] == '\r' && *after != ',')
+    if (to > bare && to[-1] == '\r' && *after != ',') /* of the line's end */
         to--;
     *to = 0;
     return field;

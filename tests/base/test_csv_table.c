@@ -31,6 +31,19 @@ Test(csv_table, finds_fields_by_the_names_of_their_columns)
     csv_table_free(&table);
 }
 
+/* The end of a line is \n or \r\n. Every other \r belongs to a field. */
+Test(csv_table, keeps_returns_within_quotes)
+{
+    struct csv_table table;
+    cr_assert(read_text(&table, "a,b\r\n\"1\r\",2\r\n3\r,\"4\r\"\r\n\"5\",\"6\"\r\n") == STATUS_OK);
+    cr_assert_str_eq(csv_table_field(&table, 0, "a"), "1\r");
+    cr_assert_str_eq(csv_table_field(&table, 0, "b"), "2");
+    cr_assert_str_eq(csv_table_field(&table, 1, "a"), "3\r");
+    cr_assert_str_eq(csv_table_field(&table, 1, "b"), "4\r");
+    cr_assert_str_eq(csv_table_field(&table, 2, "b"), "6");
+    csv_table_free(&table);
+}
+
 Test(csv_table, refuses_what_is_no_table)
 {
     struct csv_table table;
