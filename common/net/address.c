@@ -154,11 +154,20 @@ bool address_is_ipv6(const char *text)
     return inet_pton(AF_INET6, address, numeric) == 1;
 }
 
+/* Without brackets, blanks and control characters. */
+static bool is_host(const char *text)
+{
+    for (; *text; text++) {
+        if ((unsigned char)*text <= ' ' || *text == '\x7f' || *text == '[' || *text == ']')
+            return false;
+    }
+    return true;
+}
+
 bool address_parse(const char *text, char *host, size_t size, int *port)
 {
     static const char scheme[] = "tcp://";
     const char *begin = text + sizeof scheme - 1, *colon = strrchr(text, ':');
-    char *end = NULL;
     if (strncmp(text, scheme, sizeof scheme - 1) != 0 || colon <= begin)
         return false;
     bool brackets = *begin == '[' && colon[-1] == ']';
@@ -168,10 +177,10 @@ bool address_parse(const char *text, char *host, size_t size, int *port)
         return false;
     memcpy(host, begin, length);
     host[length] = '\0';
-    long number = strtol(colon + 1, &end, 10);
-    if (strpbrk(host, "[]") || address_is_ipv6(host) != brackets ||
-        (strchr(host, ':') && !brackets) || end == colon + 1 || *end || number < 0 ||
-        number > 65535)
+    size_t digits = strspn(colon + 1, "0123456789");
+    long number = strtol(colon + 1, NULL, 10);
+    if (!is_host(host) || address_is_ipv6(host) != brackets || (strchr(host, ':') && !brackets) ||
+        digits < 1 || digits > strlen("65535") || colon[1 + digits] || number > 65535)
         return false;
     *port = (int)number;
     return true;

@@ -555,6 +555,11 @@ Test(rendezvous, addresses)
                                         "tcp://host:1x",
                                         "tcp://host:-1",
                                         "tcp://host:65536",
+                                        "tcp://host:+1",
+                                        "tcp://host: 1",
+                                        "tcp://host:000001",
+                                        "tcp://a host:1",
+                                        "tcp://a\thost:1",
                                         "tcp://fe80::1:29500",
                                         "tcp://host:99999999999999999999"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
