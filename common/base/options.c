@@ -402,6 +402,15 @@ enum status options_set(const struct options *options, const char *name, const c
     return apply(options, spec, text, config);
 }
 
+/* With nine digits, or with all if the value needs them: read again, the text gives the value. */
+static void write_double(double value, char *text, size_t size)
+{
+    snprintf(text, size, "%.9g", value);
+    double again = strtod(text, NULL);
+    if (again < value || again > value)
+        snprintf(text, size, "%.17g", value);
+}
+
 void options_visit(const struct options *options, const void *config,
                    void (*visit)(void *context, const char *name, const char *value), void *context)
 {
@@ -421,7 +430,7 @@ void options_visit(const struct options *options, const void *config,
             break;
         case OPTION_DOUBLE:
         case OPTION_RATE:
-            snprintf(text, sizeof text, "%.9g", *(const double *)field);
+            write_double(*(const double *)field, text, sizeof text);
             break;
         case OPTION_STRING:
             value = *(const char *const *)field ? *(const char *const *)field : "";

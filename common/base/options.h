@@ -78,7 +78,8 @@ bool options_parse_rate(const char *text, double *bits);
  * that belongs to the option. */
 const char *options_value_name(const struct option_spec *spec, char *text, size_t size);
 
-/* Calls `visit` for each option with its current value as text, in table order. */
+/* Calls `visit` for each option with its current value as text, in table order. options_set takes
+ * the text back to the same value. */
 void options_visit(const struct options *options, const void *config,
                    void (*visit)(void *context, const char *name, const char *value),
                    void *context);
