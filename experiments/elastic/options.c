@@ -48,7 +48,9 @@ static bool concerns_servers(const char *line)
         "join",     "backend",       "transport",   "sync",      "reduce-order",
         "compress", "segment-bytes", "push-window", "link-rate", "error-feedback",
         "compute",  "model",         "bucket-mb",   "optimizer"};
-    const char *name = line + strlen("--");
+    if (strncmp(line, "--", 2) != 0)
+        return false;
+    const char *name = line + 2;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         size_t length = strlen(names[i]);
         if (strncmp(name, names[i], length) == 0 && name[length] == '=')
@@ -70,6 +72,9 @@ enum status elastic_options_read(struct config *config, const struct config *ser
             argv[argc++] = line;
     }
     TRY(config_parse(CONFIG_TRAIN, argc, argv, config, &helped));
+    if (!config->elastic.join)
+        return FAIL(STATUS_USAGE, "the job of the first worker: found no --join, expected the "
+                                  "list of its servers; start all from one build of psring");
     if (cuda)
         config->device = DEVICE_CUDA;
     config->subnet = serve->subnet;
