@@ -294,7 +294,9 @@ static void step_back(struct walk *walk)
 
 enum status trace_path_find(const struct trace_file *file, size_t at, struct trace_path *path)
 {
-    enum { STEPS_MOST = 10000000 }; /* each step goes back in time or to another thread */
+    /* Each step goes back in time or to another thread. Threads of an invalid file may all wait for
+     * each other. */
+    enum { THREADS_MOST = 100 };
     const struct trace_range *whole = &file->ranges[at];
     struct walk walk = {.file = file,
                         .path = path,
@@ -303,8 +305,14 @@ enum status trace_path_find(const struct trace_file *file, size_t at, struct tra
                         .rank = whole->rank,
                         .row = whole->row};
     *path = (struct trace_path){0};
-    for (int i = 0; i < STEPS_MOST && walk.now_ns > walk.begin_ns && walk.status == STATUS_OK; i++)
-        step_back(&walk);
+    for (int threads = 0; walk.now_ns > walk.begin_ns && walk.status == STATUS_OK; threads++) {
+        int64_t before_ns = walk.now_ns;
+        if (threads < THREADS_MOST)
+            step_back(&walk);
+        else
+            stay(&walk, TRACE_PLACE_OTHER, NULL, walk.begin_ns);
+        threads = walk.now_ns < before_ns ? 0 : threads;
+    }
     for (size_t i = 0; i < path->count / 2; i++) {
         struct trace_stretch other = path->stretches[i];
         path->stretches[i] = path->stretches[path->count - 1 - i];
