@@ -168,6 +168,8 @@ static void put_messages(cJSON *json, struct trace_message *messages, size_t cou
     int64_t zero_ns = messages[0].sent_ns, end_ns = messages[0].received_ns;
     for (size_t i = 0; i < count; i++) {
         zero_ns = messages[i].sent_ns < zero_ns ? messages[i].sent_ns : zero_ns;
+        /* possible within the clock errors */
+        zero_ns = messages[i].received_ns < zero_ns ? messages[i].received_ns : zero_ns;
         end_ns = messages[i].received_ns > end_ns ? messages[i].received_ns : end_ns;
     }
     cJSON *list = cJSON_AddArrayToObject(json, "messages");
