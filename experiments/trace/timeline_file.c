@@ -83,13 +83,17 @@ static void trace_facts_read(struct trace_file *file, const cJSON *arguments)
     file->has_facts = true;
 }
 
-enum { RANKS_MOST = 65536 };
+enum { RANKS_MOST = 65536, NUMBER_MOST = 1000000000 /* of a row, a bucket */ };
+
+/* Of all ranges together, so that no sum of times overflows. */
+#define TIME_MOST_NS (INT64_MAX / 4)
 
 struct timeline_reader {
     const char *path;
     struct trace_file *file;
     size_t line, range_room, message_room;
-    bool ended; /* the last line was found */
+    int64_t time_ns; /* of all ranges so far */
+    bool ended;      /* the last line was found */
 };
 
 /* -------- pieces of a line -------------------------------------------------------------------- */
@@ -99,6 +103,13 @@ static int64_t integer(const cJSON *object, const char *key, int64_t absent)
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
     bool fits = cJSON_IsNumber(item) && fabs(item->valuedouble) < 9e15;
     return fits ? (int64_t)item->valuedouble : absent;
+}
+
+/* A number from -1 to NUMBER_MOST. */
+static int small_integer(const cJSON *object, const char *key, int absent)
+{
+    int64_t number = integer(object, key, absent);
+    return number >= -1 && number <= NUMBER_MOST ? (int)number : absent;
 }
 
 static int64_t nanoseconds(const cJSON *object, const char *key)
@@ -174,24 +185,30 @@ static enum status take_range(struct timeline_reader *reader, int rank, const cJ
 {
     struct trace_file *file = reader->file;
     const cJSON *facts = cJSON_GetObjectItemCaseSensitive(event, "args");
+    int64_t begin_ns = nanoseconds(event, "ts"), ns = nanoseconds(event, "dur");
     if (kind < 0)
         return STATUS_OK;
+    if (ns < 0 || ns > TIME_MOST_NS - reader->time_ns)
+        return FAIL(STATUS_INPUT,
+                    "%s: line %zu: found a range of %lld ns, expected a file of psring train "
+                    "--timeline; record it again",
+                    reader->path, reader->line, (long long)ns);
+    reader->time_ns += ns;
     struct trace_range *grown = memory_grow(file->ranges, &reader->range_room, file->range_count,
                                             sizeof *grown, "ranges of a timeline");
     if (!grown)
         return STATUS_NO_MEMORY;
     file->ranges = grown;
     struct trace_range *range = &file->ranges[file->range_count++];
-    int64_t begin_ns = nanoseconds(event, "ts");
-    int64_t peer = integer(facts, kind == RANGE_WAIT_HOST ? "for" : "from", -1);
+    int peer = small_integer(facts, kind == RANGE_WAIT_HOST ? "for" : "from", -1);
     *range = (struct trace_range){.rank = rank,
-                                  .row = (int)integer(event, "tid", 0),
+                                  .row = small_integer(event, "tid", 0),
                                   .begin_ns = begin_ns,
-                                  .end_ns = begin_ns + nanoseconds(event, "dur"),
+                                  .end_ns = begin_ns + ns,
                                   .kind = (enum range_kind)kind,
                                   .step = integer(facts, "step", -1),
-                                  .bucket = (int)integer(facts, "bucket", -1),
-                                  .peer_rank = (int)peer};
+                                  .bucket = small_integer(facts, "bucket", -1),
+                                  .peer_rank = peer};
     if (kind == RANGE_CPU)
         range->step = 1000 * nanoseconds(facts, "ms");
     snprintf(range->name, sizeof range->name, "%s", text(event, "name"));
@@ -210,7 +227,7 @@ static enum status take_flow(struct timeline_reader *reader, int rank, const cJS
     file->messages = grown;
     struct trace_message *message = &file->messages[file->message_count++];
     const cJSON *facts = cJSON_GetObjectItemCaseSensitive(event, "args");
-    int row = (int)integer(event, "tid", 0);
+    int row = small_integer(event, "tid", 0);
     int64_t ns = nanoseconds(event, "ts");
     *message = (struct trace_message){.id = strtoull(text(event, "id"), NULL, 16),
                                       .from = sends ? rank : -1,

@@ -313,4 +313,18 @@ Test(trace_file, refuses_what_is_none)
     refuse(HEAD "{\"ph\":\"X\",\"pid\":\n" END, "line 2 is not an event");
     refuse(HEAD "{\"ph\":\"X\",\"pid\":-3,\"tid\":1},\n" END, "names process -3");
     refuse(HEAD "{\"ph\":\"X\",\"pid\":1e300,\"tid\":1},\n" END, "names process -1");
+    refuse(HEAD RANGE(0, 1, 5, -3, "step", "step", "") END, "found a range of -3000 ns");
+}
+
+/* Each range is possible, but the sum of all would not fit. */
+Test(trace_file, refuses_more_time_than_it_can_add_up)
+{
+    enum { RANGES = 300 };
+    static const char range[] = RANGE(0, 1, 0, 8e12, "step", "step", "");
+    static char text[sizeof HEAD + RANGES * sizeof range + sizeof END];
+    strcpy(text, HEAD);
+    for (int i = 0; i < RANGES; i++)
+        strcat(text, range);
+    strcat(text, END);
+    refuse(text, "line 290: found a range of 8000000000000000 ns");
 }
