@@ -15,4 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
  */
 int fuzz_file(const void *data, size_t size, char *path, size_t path_size);
 
+/* Drops messages and what the target prints to stdout. Messages are still formatted, because they
+ * contain the input. */
+void fuzz_quiet(void);
+
 #endif

@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 0)
         memcpy(whole, data, size);
     memcpy(whole + size, hex, SHA256_HEX_SIZE - 1);
-    log_set_level(LOG_SILENT);
+    fuzz_quiet();
     int fd = fuzz_file(whole, size + SHA256_HEX_SIZE - 1, path, sizeof path);
     enum status status = checkpoint_load(&checkpoint, path);
     CHECK((status == STATUS_OK) == (checkpoint != NULL));

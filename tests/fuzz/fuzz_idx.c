@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     const struct idx_shape *shape = &shapes[data[0] % (sizeof shapes / sizeof shapes[0])];
-    log_set_level(LOG_SILENT);
+    fuzz_quiet();
     int fd = fuzz_file(data + 1, size - 1, path, sizeof path);
     enum status status = idx_read(&idx, path, shape);
     CHECK((status == STATUS_OK) == (idx != NULL));

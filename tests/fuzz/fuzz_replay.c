@@ -146,8 +146,8 @@ int main(int argc, char **argv)
     uint64_t first = strtoull(argv[3], NULL, 10), count = strtoull(argv[4], NULL, 10);
     for (uint64_t number = first; number < first + count; number++)
         run_mutated(&corpus, seed, number);
-    printf("fuzz_replay: %zu files and %llu inputs made of them\n", corpus.count,
-           (unsigned long long)count);
+    fprintf(stderr, "fuzz_replay: %zu files and %llu inputs made of them\n", corpus.count,
+            (unsigned long long)count);
     for (size_t i = 0; i < corpus.count; i++)
         free(corpus.files[i].bytes);
     return 0;

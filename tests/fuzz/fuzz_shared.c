@@ -1,5 +1,6 @@
 #include "tests/fuzz/fuzz.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,4 +18,21 @@ int fuzz_file(const void *data, size_t size, char *path, size_t path_size)
     }
     snprintf(path, path_size, "/proc/self/fd/%d", fd);
     return fd;
+}
+
+static void drop(enum log_level level, const char *line)
+{
+    (void)level;
+    (void)line;
+}
+
+void fuzz_quiet(void)
+{
+    static bool quiet;
+    log_set_sink(drop);
+    log_set_level(LOG_DEBUG);
+    if (quiet)
+        return;
+    CHECK(freopen("/dev/null", "w", stdout));
+    quiet = true;
 }
