@@ -77,7 +77,8 @@ static void add_averaging(const struct trace_range *range, struct trace_step *st
         struct trace_step *step = &steps[low];
         int64_t from = step->begin_ns > range->begin_ns ? step->begin_ns : range->begin_ns;
         int64_t to = step->end_ns < range->end_ns ? step->end_ns : range->end_ns;
-        step->ns[TRACE_PART_COMM] += to - from;
+        if (to > from) /* steps of an invalid file may overlap, so that their ends have no order */
+            step->ns[TRACE_PART_COMM] += to - from;
     }
 }
 
