@@ -147,11 +147,12 @@ bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_
     };
     if (row->nominal_bytes_per_s > 0)
         shape->link_s_per_byte = 1 / row->nominal_bytes_per_s;
-    int world = row->workers;
-    if (backend->uses_servers && placement != PLACEMENT_COLOCATED)
-        world += row->servers;
-    if (topology_init(&shape->topology, world, backend->uses_servers ? row->servers : 0,
-                      placement < 0 ? PLACEMENT_DEDICATED : placement) != STATUS_OK) {
+    int world = row->workers, servers = backend->uses_servers ? row->servers : 0;
+    if (!backend->uses_servers)
+        placement = PLACEMENT_DEDICATED; /* of no server, whatever the row names */
+    if (placement != PLACEMENT_COLOCATED)
+        world += servers;
+    if (topology_init(&shape->topology, world, servers, placement) != STATUS_OK) {
         *why = "there is no such placement";
         return false;
     }
