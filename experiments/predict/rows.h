@@ -53,7 +53,7 @@ enum status table_word(const struct table_reader *table, const char *name, char 
  */
 
 /* PREDICT_WORD: bytes of a word; CONFIG_NETWORK_BYTES fits. */
-enum { PREDICT_WORD = 80, PREDICT_REASONS_MOST = 16, PREDICT_WORKERS_MOST = 65536 };
+enum { PREDICT_WORD = 80, PREDICT_REASONS_MOST = 16, PREDICT_WORKERS_MOST = 4096 };
 
 /* The use of a row. */
 enum predict_use {

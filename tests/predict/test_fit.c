@@ -518,6 +518,7 @@ Test(fit, refuses_bad_bench)
     refuse_bench(HEADER "ring,zmq,n,-4,0,none,65536,10\n", "workers: found '-4'");
     refuse_bench(HEADER "ring,zmq,n,4,0,none,65536,nan\n", "time_us_median");
     refuse_bench(HEADER "ring,zmq,n,1e9,0,none,65536,10\n", "workers: found '1e9', out of range");
+    refuse_bench(HEADER "ring,zmq,n,4097,0,none,65536,10\n", "workers: found '4097', out of range");
     refuse_bench(HEADER "ring,zmq,n,2.5,0,none,65536,10\n", "workers: found '2.5', out of range");
     refuse_bench("hosts," HEADER "1e17,ring,zmq,n,4,0,none,65536,10\n", "hosts: found '1e17'");
     refuse_bench(HEADER "ring,zmq,n,,0,none,65536,10\n", "workers or time_us_median is missing");
