@@ -46,6 +46,7 @@ abigail-tools
 openssh-server
 slurm-wlm
 chromium
+spin
 '
 
 wanted=$PACKAGES
