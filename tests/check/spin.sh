@@ -38,15 +38,16 @@ complain()
 # search MODEL NAME KIND PARAMETER...: compiles and runs one search. The output is in $folder/NAME/out.
 search()
 {
-    local model=$1 kind=$3 place=$folder/$2 options=(-DSAFETY) arguments=()
+    local model=$1 kind=$3 place=$folder/$2 options=(-O2 -DSAFETY) arguments=()
     shift 3
-    [[ $kind != ends ]] || { options=(-DNP) && arguments=(-l); }
+    [[ $kind != ends ]] || { options=(-O2 -DNP) && arguments=(-l); }
+    [[ $kind != fault ]] || options=(-O0 -DSAFETY) # it soon ends, so the compilation takes longer
     # Spin's partial order reduction does not hold for a process that can be stopped.
     ! grep -q 'provided (' "$model" || options+=(-DNOREDUCE)
     mkdir -p "$place"
     cd "$place"
     spin -a "$@" "$model" >spin.log || { cat spin.log && complain "$model: Spin does not accept it" && return 1; }
-    cc -O2 -w -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM=$MEMORY_MB "${options[@]}" -o pan pan.c
+    cc -w -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM=$MEMORY_MB "${options[@]}" -o pan pan.c
     ./pan -m$DEPTH -w22 "${arguments[@]}" >out || true
     cd "$root"
 }

@@ -8,28 +8,31 @@
  *              WORKERS - BACKUPS have come; later ones are dropped, and their worker skips steps
  *     SUMS     bsp in rounds: all pushes are added up, then all are answered
  *
- * A worker sends BYE after its last step, with ssp also earlier (BYES): no worker waits for it
- * then. A worker that dies ends the plan for all, because the server's wait fails. In an elastic job
- * the workers meet again, and the dead one is restarted (RESTARTS, with SUMS): all continue with the
- * step and the weights of the worker that is ahead.
+ * A worker sends BYE after its last step, with ssp also earlier (BYES). No worker waits for it
+ * then. A worker that dies ends the plan for all, because the server's wait fails. In an elastic
+ * job the workers meet again, and the dead one is restarted (RESTARTS, with SUMS). All continue
+ * with the step and the weights of the worker that is ahead.
  *
- * run: -DWORKERS=3 -DSTEPS=3 -DCHUNKS=1 -DWINDOW=1 -DSSP -DSLACK=1 -DBYES=1 -DDEATHS=1
+ * run: -DWORKERS=3 -DSTEPS=3 -DCHUNKS=1 -DSSP -DSLACK=1 -DBYES=1 -DDEATHS=1
  * run: -DWORKERS=2 -DSTEPS=4 -DCHUNKS=2 -DWINDOW=2 -DSSP -DSLACK=2 -DBYES=1 -DDEATHS=1
  * run: -DWORKERS=2 -DSTEPS=3 -DCHUNKS=2 -DWINDOW=2 -DSSP -DSLACK=0 -DBYES=1 -DDEATHS=1
- * run: -DWORKERS=3 -DSTEPS=3 -DCHUNKS=1 -DWINDOW=1 -DBACKUPS=1 -DDEATHS=1
+ * run: -DWORKERS=3 -DSTEPS=3 -DCHUNKS=1 -DBACKUPS=1 -DDEATHS=1
  * run: -DWORKERS=2 -DSTEPS=2 -DCHUNKS=2 -DWINDOW=2 -DBACKUPS=0 -DDEATHS=1
  * run: -DWORKERS=3 -DSTEPS=2 -DCHUNKS=2 -DWINDOW=2 -DSUMS -DDEATHS=1 -DRESTARTS=1
  * ends: -DWORKERS=2 -DSTEPS=2 -DCHUNKS=2 -DWINDOW=2 -DSUMS -DDEATHS=2 -DRESTARTS=2
- * ends: -DWORKERS=3 -DSTEPS=2 -DCHUNKS=1 -DWINDOW=1 -DSSP -DSLACK=1 -DBYES=1 -DDEATHS=1
- * fault too_stale: -DWORKERS=2 -DSTEPS=4 -DCHUNKS=1 -DWINDOW=1 -DSSP -DSLACK=1 -DFAULT_SLACK
- * fault deadlock: -DWORKERS=2 -DSTEPS=4 -DCHUNKS=1 -DWINDOW=1 -DSSP -DSLACK=1 -DBYES=1 -DFAULT_BYE
- * fault twice: -DWORKERS=2 -DSTEPS=2 -DCHUNKS=1 -DWINDOW=1 -DSSP -DSLACK=1 -DFAULT_REPEAT
- * fault mixed: -DWORKERS=3 -DSTEPS=3 -DCHUNKS=1 -DWINDOW=1 -DBACKUPS=1 -DFAULT_LATE
+ * ends: -DWORKERS=3 -DSTEPS=2 -DCHUNKS=1 -DSSP -DSLACK=1 -DBYES=1 -DDEATHS=1
+ * fault too_stale: -DWORKERS=2 -DSTEPS=4 -DCHUNKS=1 -DSSP -DSLACK=1 -DFAULT_SLACK
+ * fault deadlock: -DWORKERS=2 -DSTEPS=4 -DCHUNKS=1 -DSSP -DSLACK=1 -DBYES=1 -DFAULT_BYE
+ * fault twice: -DWORKERS=2 -DSTEPS=2 -DCHUNKS=1 -DSSP -DSLACK=1 -DFAULT_REPEAT
+ * fault mixed: -DWORKERS=3 -DSTEPS=3 -DCHUNKS=1 -DBACKUPS=1 -DFAULT_LATE
  * fault mixed: -DWORKERS=2 -DSTEPS=2 -DCHUNKS=2 -DWINDOW=2 -DSUMS -DFAULT_EARLY
- * fault twice: -DWORKERS=3 -DSTEPS=2 -DCHUNKS=1 -DWINDOW=1 -DSUMS -DDEATHS=1 -DRESTARTS=1 -DFAULT_SLOWEST
- * fault mixed: -DWORKERS=2 -DSTEPS=2 -DCHUNKS=1 -DWINDOW=1 -DSUMS -DDEATHS=1 -DRESTARTS=1 -DFAULT_OLD_PUSH
+ * fault twice: -DWORKERS=3 -DSTEPS=2 -DCHUNKS=1 -DSUMS -DDEATHS=1 -DRESTARTS=1 -DFAULT_SLOWEST
+ * fault mixed: -DWORKERS=2 -DSTEPS=2 -DCHUNKS=1 -DSUMS -DDEATHS=1 -DRESTARTS=1 -DFAULT_OLD_PUSH
  */
 
+#ifndef WINDOW
+#define WINDOW 1
+#endif
 #ifndef DEATHS
 #define DEATHS 0
 #endif
@@ -107,6 +110,8 @@ bool refused;   /* the server refuses a push */
 
 /* -------- servers that own the parameters ----------------------------------------------------- */
 
+#define LACKS_ONE(c, w, steps) ((APPLIED(c, w) & (BIT(steps) - 1)) != BIT(steps) - 1)
+
 /* Whether the answer has all pushes that the mode promises, as counted by `applied`. */
 inline check_answer(w, s, c)
 {
@@ -115,8 +120,8 @@ inline check_answer(w, s, c)
     do
     :: k < WORKERS ->
 #ifdef SSP
-        too_stale = too_stale || (CLOCK(c, k) != LEFT && s + 1 > SLACK &&
-                                  (APPLIED(c, k) & (BIT(s + 1 - SLACK) - 1)) != BIT(s + 1 - SLACK) - 1);
+        too_stale = too_stale ||
+                    (CLOCK(c, k) != LEFT && s + 1 > SLACK && LACKS_ONE(c, k, s + 1 - SLACK));
 #else
         n = n + HAS(APPLIED(c, k), s);
 #endif
@@ -345,7 +350,8 @@ end_server:
 }
 
 #define IS_OUT(w) out[w]
-#define DIES(w) :: d_step { deaths > 0 && !dead[w] && !out[w] && !failed -> deaths--; dead[w] = true }
+#define DIES(w) \
+    :: d_step { deaths > 0 && !dead[w] && !out[w] && !failed -> deaths--; dead[w] = true }
 #ifdef FAULT_SLOWEST
 #define NEXT(a, b) ((a) < (b) || (b) == LEFT)
 #else
