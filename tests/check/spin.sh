@@ -7,7 +7,8 @@
 #    fault NAME: PARAMETERS    a fault in the model violates the property NAME (endless, deadlock, or a variable)
 #
 # Fails on an error, on a search that was cut short, on a fault that Spin does not find, and on a statement that no run
-# reaches. Each search may use 1 GB. KEEP=FOLDER keeps Spin's output and trails there.
+# reaches. Spin lists no statements inside a d_step; the faults show that its assertions are reached. Each search may
+# use 1 GB. KEEP=FOLDER keeps Spin's output and trails there.
 set -euo pipefail
 
 unset CDPATH # cd prints a folder that it finds there
