@@ -24,7 +24,7 @@
  * The world to follow is the last that any comer was in. A process that is not in it has missed a
  * world, and its data is old: it is excluded for ever. If an attempt fails, because a member died
  * in the middle of it, or too few came, all begin again. Source of the rules: dynamic voting
- * (Lotem, Keidar and Dolev, 1997).
+ * (Lotem, Keidar and Dolev, 1997). tests/net/shrink.pml is a model of them.
  */
 #include <errno.h>
 #include <stdlib.h>
