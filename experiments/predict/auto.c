@@ -22,7 +22,8 @@ struct auto_search {
     struct auto_way best[KINDS];
     struct auto_way alone;
     /* The way being tried: */
-    const struct predict_model *model, *there; /* as fitted; scaled to the links of the job */
+    const struct predict_model *model; /* as fitted */
+    struct predict_model there;        /* scaled to the links of the job */
     enum transport_kind transport;
     double bucket_mb;
     const struct predict_step *step; /* NULL: one vector */
@@ -123,7 +124,7 @@ static void keep(struct auto_way *kept, const struct auto_way *way)
 static void try_way(const struct auto_search *search, struct auto_way *kept, struct predict_way way)
 {
     const struct auto_job *job = search->job;
-    const struct predict_model *there = search->there;
+    const struct predict_model *there = &search->there;
     const struct backend *backend = predict_backend(way.backend);
     const struct predict_training training = {.compute_s = job->compute_s,
                                               .compress = job->compress};
@@ -165,7 +166,6 @@ static void try_over(struct auto_search *search, enum transport_kind kind,
                      const struct predict_model *model)
 {
     const struct auto_job *job = search->job;
-    const struct predict_model there = model_there(model, job);
     const struct predict_cluster cluster = {.workers = job->workers,
                                             .spare = job->spare,
                                             .inside = job->colocated,
@@ -175,7 +175,7 @@ static void try_over(struct auto_search *search, enum transport_kind kind,
     size_t count;
     search->transport = kind;
     search->model = model;
-    search->there = &there;
+    search->there = model_there(model, job);
     predict_ways(&cluster, ways, &count);
     for (size_t w = 0; w < count; w++) {
         bool alone = job->spare > 0 && !is_served(&ways[w]);

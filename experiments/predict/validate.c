@@ -44,7 +44,7 @@ void predict_score_add(struct predict_score *score, const struct predict_row *ro
     score->judged += predict_has_interval(interval);
     score->within += predict_has_interval(interval) && is_within(row, interval);
     score->sum_log += log1p(off);
-    if (!score->worst_row || off > score->worst) {
+    if (score->rows == 1 || off > score->worst) {
         score->worst = off;
         score->worst_row = row;
     }
@@ -699,6 +699,7 @@ static enum status print_step_row(FILE *out, struct trained *trained, const stru
     if (predict_training_step(&there, &row->way, workers, NULL, &step, &training, &seconds)) {
         struct predict_row measured = {.median_s = row->step_s};
         predict_score_add(score, &measured, seconds);
+        score->worst_row = NULL; /* `measured` ends here */
         predict_way_words(&row->way, words, sizeof words);
         predict_outside(row->model, &row->cluster, row->way.servers, predict_step_least(&step),
                         predict_step_most(&step), outside, sizeof outside);
