@@ -93,10 +93,11 @@ static enum status mpi_call(struct world *world, const struct group *group, enum
                                                                                  : 0;
     int code = MPI_SUCCESS, count = (int)bytes;
     CHECK(bytes <= INT_MAX);
-    unsigned char *given = malloc(in_bytes + out_bytes + 1), *taken = given + in_bytes;
+    unsigned char *given = malloc(in_bytes + out_bytes + 1);
     if (!given)
         return FAIL(STATUS_NO_MEMORY, "%s: no memory for %zu bytes", names[call],
                     in_bytes + out_bytes);
+    unsigned char *taken = given + in_bytes;
     if (in_bytes > 0)
         memcpy(given, in, in_bytes);
     switch (call) {
