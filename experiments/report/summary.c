@@ -688,7 +688,7 @@ void summary_print_unsteady(const struct run *run, FILE *out)
         qsort(list, count, sizeof *list, by_weight);
     for (size_t l = 0; l < count; l++) {
         print_plan_name(list[l].point, out);
-        fprintf(out, " %d %zd %s\n", list[l].row->workers, list[l].row - results->rows + 2,
+        fprintf(out, " %d %td %s\n", list[l].row->workers, list[l].row - results->rows + 2,
                 list[l].row->unsteady);
     }
     free(list);
