@@ -66,7 +66,8 @@ enum status elastic_options_read(struct config *config, const struct config *ser
     char *argv[CONFIG_OPTIONS_MAX + 2] = {name};
     int argc = 1;
     bool helped, cuda = false;
-    for (char *line = strtok(job, "\n"); line; line = strtok(NULL, "\n")) {
+    char *rest;
+    for (char *line = strtok_r(job, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         cuda = cuda || strcmp(line, "--device=cuda") == 0;
         if (argc <= CONFIG_OPTIONS_MAX && concerns_servers(line))
             argv[argc++] = line;
