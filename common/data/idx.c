@@ -147,7 +147,7 @@ static enum status check_magic(const char *path, const unsigned char *header,
 static enum status check_dimensions(const char *path, const unsigned char *header,
                                     const struct idx_shape *shape, struct idx *idx)
 {
-    uint32_t found[IDX_DIMENSIONS_MAX];
+    uint32_t found[IDX_DIMENSIONS_MAX] = {0};
     bool same = true;
     idx->item_bytes = 1;
     for (unsigned d = 0; d < shape->dimensions; d++) {

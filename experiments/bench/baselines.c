@@ -370,7 +370,7 @@ static enum status plain_there_and_back(void *self, bool last)
 
 static enum status plain_echo(const struct plain *plain)
 {
-    enum status status;
+    enum status status = STATUS_OK;
     char bytes[TRIP_BYTES] = {false};
     while (!bytes[0]) {
         TRY(plain_receive(plain, bytes));
