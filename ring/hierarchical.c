@@ -68,7 +68,7 @@ struct hierarchical {
 static struct chunk chunk_at(const struct hierarchical *self, size_t bucket, int across, int local)
 {
     return chunk_of(self->site->layout->counts[bucket], (size_t)self->site->workers,
-                    (size_t)(across * self->host->size + local));
+                    (size_t)across * (size_t)self->host->size + (size_t)local);
 }
 
 /* Address of `chunk` in `vector`. */

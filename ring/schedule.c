@@ -53,8 +53,8 @@ size_t schedule_segment_bytes(int workers, size_t count, const struct comm_optio
 static struct chunk chunk_at(const struct schedule *schedule, int index)
 {
     const struct schedule_part *part = &schedule->part;
-    return chunk_of(schedule->count, (size_t)(schedule->workers * part->parts),
-                    (size_t)(index * part->parts + part->part));
+    return chunk_of(schedule->count, (size_t)schedule->workers * (size_t)part->parts,
+                    (size_t)index * (size_t)part->parts + (size_t)part->part);
 }
 
 void schedule_init(struct schedule *schedule, int workers, int rank, size_t count,

@@ -107,7 +107,7 @@ void augment_image(const struct augment_move *move, const uint8_t *from, const f
             float from_y = clamp(centre_y + (cosine * y - sine * x), DATASET_ROWS);
             int left = (int)from_x, top = (int)from_y;
             float part_x = from_x - (float)left, part_y = from_y - (float)top;
-            const float *above = padded + top * PADDED_COLUMNS + left;
+            const float *above = padded + (size_t)top * PADDED_COLUMNS + left;
             const float *below = above + PADDED_COLUMNS;
             float upper = above[0] * (1 - part_x) + above[1] * part_x;
             float lower = below[0] * (1 - part_x) + below[1] * part_x;

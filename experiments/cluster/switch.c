@@ -366,7 +366,7 @@ static enum status receive(struct network_switch *sw, int port, bool *more)
         return STATUS_OK;
     }
     const unsigned char *ethernet = bytes + sizeof(struct virtio_net_hdr);
-    if (lost || (size_t)got < sizeof(struct virtio_net_hdr) + 2 * ADDRESS_BYTES)
+    if (lost || (size_t)got < sizeof(struct virtio_net_hdr) + 2 * (size_t)ADDRESS_BYTES)
         return STATUS_OK;
     learn(sw, address_at(ethernet + ADDRESS_BYTES), port);
     int to = port_of(sw, address_at(ethernet));

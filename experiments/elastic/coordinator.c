@@ -386,8 +386,9 @@ static void warn_of_silence(const struct coordinator *c, struct seat *seat, int6
 {
     char name[96];
     int64_t silent_ns = now_ns - seat->heard_ns, limit_ms = c->options.stall_warning_ms;
-    if (limit_ms > 0 && limit_ms < 3 * MEMBERSHIP_BEAT_MS)
-        limit_ms = 3 * MEMBERSHIP_BEAT_MS; /* all members are silent between two beats */
+    const int64_t least_ms = 3 * (int64_t)MEMBERSHIP_BEAT_MS;
+    if (limit_ms > 0 && limit_ms < least_ms)
+        limit_ms = least_ms; /* all members are silent between two beats */
     if (limit_ms <= 0 || c->ended || seat->silent_since_ns > 0 ||
         silent_ns < limit_ms * NS_PER_MS || has_spoken(seat))
         return;

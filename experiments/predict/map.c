@@ -227,7 +227,7 @@ enum status predict_write_map(const char *path, const struct predict_models *mod
 {
     enum status status, closed;
     struct fields fields;
-    struct map_writer writer = {.models = models, .hosts = malloc(2 * WORKERS_MOST * sizeof(int))};
+    struct map_writer writer = {.models = models, .hosts = malloc(sizeof(int) * 2 * WORKERS_MOST)};
     if (!writer.hosts)
         TRY(FAIL(STATUS_NO_MEMORY, "predict: no memory for a map"));
     if (unlink(path) != 0 && errno != ENOENT)

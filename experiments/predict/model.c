@@ -355,7 +355,7 @@ enum status predict_models_fit(struct predict_models *models, struct predict_row
 {
     enum status status = STATUS_NO_MEMORY;
     size_t fitted = 0;
-    int *hosts = malloc(2 * PREDICT_WORKERS_MOST * sizeof *hosts);
+    int *hosts = malloc(sizeof *hosts * 2 * PREDICT_WORKERS_MOST);
     struct predict_sample *samples = malloc((rows->count + 1) * sizeof *samples);
     *models = (struct predict_models){0};
     if (!hosts || !samples) {

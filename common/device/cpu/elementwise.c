@@ -143,13 +143,14 @@ KERNEL static void dropout_block(const struct dropout *d, size_t first, size_t c
     uint64_t low = (uint64_t)d->layer << 48 | first / 4;
     uint32_t word[4][PHILOX_LANES];
     float keep[4 * PHILOX_LANES];
-    for (size_t at = 0; at < count; at += 4 * PHILOX_LANES, low += PHILOX_LANES) {
+    const size_t together = sizeof keep / sizeof *keep;
+    for (size_t at = 0; at < count; at += together, low += PHILOX_LANES) {
         philox_lanes(d->key, low, step, word);
         for (int i = 0; i < PHILOX_LANES; i++) {
             for (int w = 0; w < 4; w++)
                 keep[4 * i + w] = word[w][i] >= threshold ? scale : 0.0f;
         }
-        size_t length = count - at < 4 * PHILOX_LANES ? count - at : 4 * PHILOX_LANES;
+        size_t length = count - at < together ? count - at : together;
         for (size_t i = 0; i < length; i++)
             y[at + i] = x[at + i] * keep[i];
     }
