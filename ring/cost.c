@@ -529,10 +529,11 @@ static struct cost_messages hierarchical_messages(const struct topology *topolog
     for (int local = 0; local < locals && locals < workers; local++) {
         const struct schedule_part part = {
             locals, local, .returns = options->reduce_order == REDUCE_ORDER_RING && local > 0};
-        schedule_init(&schedule, workers / locals, 0, count,
-                      schedule_segment_bytes(workers / locals, count, options, &part), &part);
+        const int across = workers / locals;
+        schedule_init(&schedule, across, 0, count,
+                      schedule_segment_bytes(across, count, options, &part), &part);
         messages.busiest = fmax(messages.busiest, (double)schedule_items(&schedule));
-        messages.all += (double)(workers / locals) * (double)schedule_items(&schedule);
+        messages.all += across * (double)schedule_items(&schedule);
     }
     return messages;
 }

@@ -588,13 +588,13 @@ static enum status checked_turn(struct turns *turns)
 {
     enum status status = STATUS_OK;
     size_t count = turns->bytes / sizeof(float), wrong = 0;
-    int workers = turns->world->size - 1;
+    int workers = turns->world->size - 1, least = workers * (workers + 1) / 2;
     float *sum = turns->memory + count;
     if (!turns->serves)
         memset(sum, 0xff, turns->bytes);
     TRY(turn(turns));
     for (size_t i = 0; !turns->serves && i < count; i++)
-        wrong += sum[i] != (float)(workers * (workers + 1) / 2 + workers * (int)(i % 251));
+        wrong += sum[i] != (float)(least + workers * (int)(i % 251));
     if (wrong > 0)
         TRY(FAIL(STATUS_WRONG,
                  "bench --baselines: a server on plain sockets: %zu of %zu elements differ from "

@@ -148,13 +148,19 @@ static bool same_pair(const struct trace_message *one, const struct trace_messag
     return one->from == other->from && one->to == other->to;
 }
 
+static double whole_us(int64_t ns)
+{
+    int64_t us = ns / NS_PER_US;
+    return (double)us;
+}
+
 static void put_message(cJSON *messages, const struct trace_message *message, int64_t zero_ns,
                         size_t together)
 {
     const double numbers[] = {message->from,
                               message->to,
-                              (double)((message->sent_ns - zero_ns) / NS_PER_US),
-                              (double)((message->received_ns - zero_ns) / NS_PER_US),
+                              whole_us(message->sent_ns - zero_ns),
+                              whole_us(message->received_ns - zero_ns),
                               (double)message->bytes,
                               (double)together};
     cJSON_AddItemToArray(messages,
@@ -192,7 +198,7 @@ static void put_messages(cJSON *json, struct trace_message *messages, size_t cou
         put_message(list, &merged, zero_ns, taken);
         i += taken;
     }
-    cJSON_AddNumberToObject(json, "end_us", (double)((end_ns - zero_ns) / NS_PER_US));
+    cJSON_AddNumberToObject(json, "end_us", whole_us(end_ns - zero_ns));
 }
 
 enum status replay_add(cJSON *replays, const char *name, const char *path)
