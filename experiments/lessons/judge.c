@@ -393,7 +393,7 @@ static void run_once(struct contender *self, struct comm *comm, int length, enum
     struct trial *trial = self->trial;
     size_t count = trial->lengths[length];
     bool at_start = run == WHERE || run == ROUGH_AGAIN;
-    self->data = (float *)(self->room + (at_start ? 0 : ROOM_BYTES - count * sizeof(float)));
+    self->data = (void *)(self->room + (at_start ? 0 : ROOM_BYTES - count * sizeof(float)));
     for (size_t i = 0; i < count; i++)
         self->data[i] = (float)value_of(run, self->index, i);
     witness_begin(self->data, count);

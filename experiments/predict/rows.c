@@ -394,8 +394,8 @@ out:
 static bool is_same_point(const struct predict_row *a, const struct predict_row *b)
 {
     for (size_t c = 0; c < ROW_COLUMNS; c++) {
-        const char *one = (const char *)a + columns[c].offset;
-        const char *other = (const char *)b + columns[c].offset;
+        const void *one = (const char *)a + columns[c].offset;
+        const void *other = (const char *)b + columns[c].offset;
         bool same = columns[c].kind == WORD    ? strcmp(one, other) == 0
                     : columns[c].kind == COUNT ? *(const int *)one == *(const int *)other
                                                : *(const double *)one == *(const double *)other;

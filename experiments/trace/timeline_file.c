@@ -44,7 +44,7 @@ enum { FACTS = sizeof list / sizeof *list };
 
 static double value_of(const struct fact *fact, const struct bottleneck_facts *facts)
 {
-    const char *at = (const char *)facts + fact->offset;
+    const void *at = (const char *)facts + fact->offset;
     if (fact->type == FACT_INT)
         return *(const int *)at;
     return fact->type == FACT_BOOL ? (double)*(const bool *)at : *(const double *)at;
@@ -70,7 +70,7 @@ static void trace_facts_read(struct trace_file *file, const cJSON *arguments)
     snprintf(file->backend, sizeof file->backend, "%s",
              cJSON_IsString(backend) ? backend->valuestring : "averaging");
     for (size_t f = 0; f < FACTS; f++) {
-        char *at = (char *)facts + list[f].offset;
+        void *at = (char *)facts + list[f].offset;
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(arguments, list[f].name);
         double value = cJSON_IsNumber(item) ? item->valuedouble : 0;
         if (list[f].type == FACT_INT)
