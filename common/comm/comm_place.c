@@ -91,6 +91,7 @@ struct backend_env comm_place_env(const struct comm_place *place, enum node_role
     const struct topology *topology = &place->topology;
     const struct group *group = place->options.group;
     int node = topology_node(topology, place->world->rank, role);
+    CHECK(node < 0 || role == NODE_SERVER || group); /* a worker has a group */
     return (struct backend_env){
         .world = place->world,
         .group = group,

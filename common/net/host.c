@@ -192,6 +192,7 @@ static int number_cores(const struct pin_cpu *list, int cpus, bool each, int *nu
 void pin_part(struct pin_cpu *list, int cpus, int index, int count, cpu_set_t *part)
 {
     int number[CPU_SETSIZE];
+    CHECK(count > 0);
     CPU_ZERO(part);
     qsort(list, (size_t)cpus, sizeof *list, compare_cpus);
     int cores = number_cores(list, cpus, false, number);
