@@ -48,7 +48,8 @@ enum status device_input_new(struct device *device, const char *what, size_t byt
     enum status status = STATUS_OK;
     struct device_inputs *block = device->inputs;
     size_t room = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    if (!block || block->bytes - block->used < room) {
+    bool fits = block && block->bytes - block->used >= room;
+    if (!fits) {
         TRY(block_new(device, what, room > BLOCK_BYTES ? room : BLOCK_BYTES));
         block = device->inputs;
     }

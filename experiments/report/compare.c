@@ -54,7 +54,7 @@ static enum status kinds_read(struct kinds *kinds, const struct csv_table *table
         const bool known = value_before(keys[k]) != NULL; /* also without the column */
         kinds->whole[k] = known || csv_table_has(table, keys[k]);
         kinds->shared[k] =
-            kinds->whole[k] && k < SHARED_KEYS && (known || csv_table_has(other, keys[k]));
+            k < SHARED_KEYS && kinds->whole[k] && (known || csv_table_has(other, keys[k]));
         for (size_t row = 0; row < table->rows; row++)
             kinds->of[row][k] = field_of(table, row, keys[k]);
     }

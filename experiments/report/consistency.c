@@ -197,7 +197,7 @@ static const struct mode *best_of(const struct consistency_run *consistency, boo
     const struct mode *best = NULL;
     for (size_t m = 0; m < consistency->count; m++) {
         const struct mode *mode = &consistency->modes[m];
-        if (is_slow(mode) == slow && mode != other && !isinf(median_of(mode)) &&
+        if (mode != other && is_slow(mode) == slow && !isinf(median_of(mode)) &&
             (!best || median_of(mode) < median_of(best)))
             best = mode;
     }

@@ -109,7 +109,7 @@ static void copy_name(char name[NCCL_NAME_BYTES], const char *word, const char *
     size_t number = isdigit((unsigned char)word[0]) ? strtoul(word, NULL, 10) : count;
     const char *from = number < count ? names[number] : word;
     size_t i = 0;
-    for (; from[i] && i < NCCL_NAME_BYTES - 1; i++)
+    for (; i < NCCL_NAME_BYTES - 1 && from[i]; i++)
         name[i] = (char)tolower((unsigned char)from[i]);
     name[i] = '\0';
 }
