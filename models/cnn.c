@@ -4,11 +4,11 @@
 
 #define CONV(filters, size, pad)                                                                   \
     {                                                                                              \
-        .kind = LAYER_CONV, .units = filters, .kernel = size, .padding = pad                       \
+        .kind = LAYER_CONV, .units = (filters), .kernel = (size), .padding = (pad)                 \
     }
 #define DENSE(outputs)                                                                             \
     {                                                                                              \
-        .kind = LAYER_DENSE, .units = outputs                                                      \
+        .kind = LAYER_DENSE, .units = (outputs)                                                    \
     }
 #define RELU                                                                                       \
     {                                                                                              \
@@ -20,7 +20,7 @@
     }
 #define DROPOUT(probability)                                                                       \
     {                                                                                              \
-        .kind = LAYER_DROPOUT, .rate = probability                                                 \
+        .kind = LAYER_DROPOUT, .rate = (probability)                                               \
     }
 #define END                                                                                        \
     {                                                                                              \
