@@ -210,7 +210,8 @@ static enum status run_sizes(const struct stretch *stretch, struct world *world,
         if (config->bench.baselines)
             TRY(limits_server(&link.machine, world, config->subnet,
                               (int64_t)(config->timeout * 1000), bytes));
-        for (int library = 0; library <= config->bench.via_library; library++) {
+        const int interfaces = config->bench.via_library ? 2 : 1;
+        for (int library = 0; library < interfaces; library++) {
             plan.library = library;
             TRY(run_size(config, &link, connection, &plan, outputs, verdict));
         }
