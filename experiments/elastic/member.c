@@ -393,10 +393,9 @@ static void write_address(const struct member *member, char text[ADDRESS_URI_BYT
     int port = (int)(frame->port & 0xffff);
     address_unpack(frame->address, port, &address);
     bool reached = address_of_peer(member->socket, &there) == 0;
-    if (reached && address_is_loopback(&address))
+    /* On the same host, `there` has the scope of a link-local address on this host. */
+    if (reached && (address_is_loopback(&address) || address_same_host(&address, &there)))
         address = there;
-    else if (reached && address_same_host(&address, &there))
-        address = there; /* has the scope of a link-local address on this host */
     address_set_port(&address, port);
     address_uri(&address, text);
 }
