@@ -58,6 +58,7 @@ static enum status copy_tensors(struct optimizer *o, const struct optimizer_para
     o->tensors = malloc(parameters->tensor_count * sizeof *o->tensors);
     if (!o->tensors)
         return FAIL(STATUS_NO_MEMORY, "an optimizer: out of memory");
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): a net has tensors */
     memcpy(o->tensors, parameters->tensors, parameters->tensor_count * sizeof *o->tensors);
     o->tensor_count = parameters->tensor_count;
     return STATUS_OK;

@@ -23,6 +23,7 @@ enum status thread_start(struct thread *thread, const char *name, void *(*run)(v
     pthread_sigmask(SIG_SETMASK, &all, &before);
     thread->run = run;
     thread->argument = argument;
+    /* NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.strcpy): the length is checked above */
     strcpy(thread->name, name);
     int error = pthread_create(&thread->handle, NULL, begin, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -177,7 +177,7 @@ KERNEL_PART uint16_t bf16_or_infinity(float value)
 #define COMBINE(name, op, stored, number, load, store)                                             \
     KERNEL static void name##_##op(void *restrict into, const void *restrict from, size_t count)   \
     {                                                                                              \
-        stored *restrict x = into;                                                                 \
+        stored *restrict x = into; /* NOLINT(bugprone-macro-parentheses): a type */                \
         const stored *restrict y = from;                                                           \
         for (size_t i = 0; i < count; i++)                                                         \
             x[i] = store(number##_##op(load(x[i]), load(y[i])));                                   \
@@ -205,7 +205,7 @@ KERNEL_PART uint16_t bf16_or_infinity(float value)
     KERNEL static void name##_average(void *restrict into, const void *restrict from,              \
                                       size_t count, int workers)                                   \
     {                                                                                              \
-        stored *restrict x = into;                                                                 \
+        stored *restrict x = into; /* NOLINT(bugprone-macro-parentheses): a type */                \
         const stored *restrict y = from;                                                           \
         number divisor = (number)workers;                                                          \
         for (size_t i = 0; i < count; i++)                                                         \
@@ -220,7 +220,7 @@ KERNEL_PART uint16_t bf16_or_infinity(float value)
     KERNEL static void name##_average(void *restrict into, const void *restrict from,              \
                                       size_t count, int workers)                                   \
     {                                                                                              \
-        stored *restrict x = into;                                                                 \
+        stored *restrict x = into; /* NOLINT(bugprone-macro-parentheses): a type */                \
         const stored *restrict y = from;                                                           \
         const u##number divisor = (u##number)workers, inverse = (u##number) ~0 / divisor;          \
         for (size_t i = 0; i < count; i++) {                                                       \

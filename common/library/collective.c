@@ -204,6 +204,7 @@ enum psring_status psring_wait(struct psring_handle **out)
     enum psring_status status = check_handle(__func__, handle);
     if (status != PSRING_OK)
         return status;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): check_handle refuses NULL */
     struct engine *engine = handle->engine;
     status = errors_explain(overlap_wait(&engine->overlap, &handle->task), engine->why);
     monitor_enter(&engine->overlap.monitor);

@@ -195,6 +195,7 @@ static bool suits(const struct psring *comm)
  * world; `comm` is NULL on a rank without a communicator. A silent rank is an error. */
 static enum status share_memory(const struct engine *engine, struct psring *comm)
 {
+    /* cppcheck-suppress uninitvar ; host_groups_open fills it */
     struct host_groups none, *groups = comm ? &comm->host_groups : &none;
     struct backend_env env = comm_place_env(comm ? &comm->place : &engine->all->place, NODE_WORKER);
     if (!comm || !suits(comm))

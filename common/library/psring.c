@@ -468,6 +468,7 @@ enum psring_status check_communicator(const char *call, const struct psring *com
 enum psring_status check_world(const char *call, const struct psring *comm)
 {
     enum psring_status status = check_communicator(call, comm);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): check_communicator refuses NULL */
     if (status == PSRING_OK && comm != comm->engine->all)
         return errors_set(PSRING_ERROR_USAGE, "%s: needs the world, not a group of its ranks",
                           call);
@@ -518,6 +519,7 @@ enum psring_status psring_init(struct psring **world, const struct psring_option
         return status;
     }
     forks_watch(engine);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): engine_new succeeded */
     *world = engine->all;
     return PSRING_OK;
 }
@@ -572,6 +574,7 @@ enum psring_status psring_shrink(struct psring *world, struct psring **survivors
     failed->shrunk = true;
     atomic_fetch_add(&worlds, 1);
     forks_watch(engine);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): shrink_once succeeded */
     *survivors = engine->all;
     return PSRING_OK;
 }

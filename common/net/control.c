@@ -102,6 +102,7 @@ int stream_listen(const union address *address, int *out)
 int stream_accept(int listening, int *out)
 {
     do
+        /* cppcheck-suppress nullPointer ; accept4 takes NULL */
         *out = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     while (*out < 0 && (errno == EINTR || errno == ECONNABORTED));
     if (*out < 0)

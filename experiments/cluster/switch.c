@@ -127,6 +127,7 @@ struct network_switch {
 static enum status store_init(struct frame_store *store)
 {
     void *bytes = mmap(NULL, STORE_BYTES, PROT_READ | PROT_WRITE,
+                       /* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (bytes == MAP_FAILED)
         return FAIL(STATUS_NO_MEMORY, "no memory for %d bytes of frames", STORE_BYTES);

@@ -29,6 +29,7 @@ static int next_owner(const struct placing *p, const struct gpu_view *view, int 
 }
 
 /* Gives `rank` a free GPU, or one whose owner can move to another GPU (augmenting paths). */
+/* NOLINTNEXTLINE(misc-no-recursion): asks each rank once */
 static bool take(struct placing *p, int rank)
 {
     const struct gpu_view *view = &p->views[rank];

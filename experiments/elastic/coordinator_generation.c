@@ -87,6 +87,7 @@ static int choose(struct coordinator *c, struct seat **order)
         if (seat_is_worker(c->seats[i]) && takes_part(c->seats[i], step))
             order[workers++] = c->seats[i];
     }
+    /* cppcheck-suppress uninitvar ; the loop fills the first `workers` elements */
     qsort(order, (size_t)workers, sizeof *order, compare_seats);
     workers = refuse_too_many(c, order, workers);
     /* The largest number of workers for this data is not known yet. Surplus workers join later,

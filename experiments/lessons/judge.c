@@ -225,6 +225,7 @@ static struct tally tally_of(const struct trial *trial, size_t count)
             continue;
         tally.worker = w;
         tally.part.offset = i;
+        /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): compares bits */
         while (i < count && memcmp(&data[i], &data[tally.part.offset], sizeof *data) == 0)
             i++;
         tally.part.count = i - tally.part.offset;
@@ -318,10 +319,12 @@ static void check_same(const struct trial *trial, enum run run, size_t count)
     for (int w = 0; w < trial->workers; w++) {
         const struct contender *one = &trial->contenders[w];
         for (size_t i = 0; i < count; i++) {
+            /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): compares bits */
             if (memcmp(&one->data[i], &first[i], sizeof *first) != 0)
                 conclude("element %zu is %.9g at worker 0 and %.9g at worker %d: all workers must "
                          "have the same bits",
                          i, (double)first[i], (double)one->data[i], w);
+            /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): compares bits */
             if (run == ROUGH_AGAIN && memcmp(&one->data[i], &one->first[i], sizeof *first) != 0)
                 conclude("element %zu of worker %d is %.9g in one run and %.9g in the next: the "
                          "order of addition changes",
@@ -494,6 +497,7 @@ static const struct backend *load(const char *path, int verdicts)
         REFUSE(verdicts, "It has no `const struct backend backend_homework`\n");
     if (!solution->open || !solution->allreduce || !solution->uses_transport)
         REFUSE(verdicts, "backend_homework lacks open, allreduce or uses_transport\n");
+    /* cppcheck-suppress resourceLeak ; the solution stays loaded until the process ends */
     return solution;
 }
 
@@ -518,6 +522,7 @@ static _Noreturn void run_trial(const char *path, int workers, int verdicts, int
     for (int i = 0; i < workers; i++) {
         struct contender *one = &trial.contenders[i];
         map =
+            /* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
             mmap(NULL, 2 * EDGE_BYTES + ROOM_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CHECK(map != MAP_FAILED &&
               mprotect(map + EDGE_BYTES, ROOM_BYTES, PROT_READ | PROT_WRITE) == 0);

@@ -156,6 +156,7 @@ _Noreturn void conclude(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text + used, sizeof text - 1 - used, format, arguments);
     va_end(arguments);
+    /* NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.strcpy): vsnprintf leaves a byte for it */
     strcat(text, "\n");
     ssize_t written = write(court.verdicts, text, strlen(text));
     _exit(written > 0 ? EXIT_FAILURE : WITNESS_MUTE);
@@ -426,6 +427,7 @@ static void take(const struct transport_slot *slot)
 
 /* -------- what the solution calls instead of the transport's functions ------------------------ */
 
+/* NOLINTBEGIN(bugprone-reserved-identifier): the linker's --wrap makes these names */
 enum status __wrap_transport_slot_init(struct transport_slot *slot, struct transport *transport,
                                        int peer, size_t capacity);
 void __wrap_transport_slot_fini(struct transport_slot *slot, struct transport *transport);
@@ -441,6 +443,7 @@ enum status __wrap_transport_wait(struct transport *transport, struct transport_
 enum status __wrap_transport_wait_any(struct transport *transport,
                                       struct transport_slot *const *slots, size_t count,
                                       bool patient, size_t *which);
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 enum status __wrap_transport_slot_init(struct transport_slot *slot, struct transport *transport,
                                        int peer, size_t capacity)

@@ -288,6 +288,7 @@ static void add_basis(struct line *line, const struct auto_job *job,
                                             .bytes_per_s = job->bytes_per_s};
     predict_outside(best->model, &cluster, best->way.servers, best->bytes, best->bytes, outside,
                     sizeof outside);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): find_best checks that there is one */
     line_add(line, "; based on %zu rows over %s and %s", best->model->fitted, best->model->network,
              best->model->transport);
     if (choice->stands_in)

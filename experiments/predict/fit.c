@@ -47,6 +47,7 @@ static bool solve_subset(const struct normal *normal, unsigned subset, double x[
     }
     for (int i = 0; i < n; i++) {
         for (int j = 0; j <= i; j++) {
+            /* cppcheck-suppress uninitvar ; the loop fills the first n elements */
             double sum = normal->matrix[terms[i]][terms[j]];
             for (int k = 0; k < j; k++)
                 sum -= factor[i][k] * factor[j][k];

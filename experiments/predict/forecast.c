@@ -119,6 +119,7 @@ static bool print_ranges(FILE *out, const struct predict_curves *curves,
 {
     bool found = false;
     for (size_t i = 0, end; i < curves->count; i = end) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): all are known */
         for (end = i; end < curves->count && faster[end] == faster[i];)
             end++;
         if (faster[i] != kind)

@@ -36,6 +36,7 @@ static struct text training_name(const struct run *run, const struct training *t
 {
     struct text name;
     trainings_name(&run->trainings, training, name.text, sizeof name.text);
+    /* cppcheck-suppress uninitvar ; trainings_name fills it */
     return name;
 }
 

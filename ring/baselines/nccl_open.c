@@ -37,6 +37,7 @@ ncclResult_t ncclGroupEnd(void);
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void *memory, size_t bytes, void **handle);
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle);
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration */
 #define MEMBER(name) __typeof__(&(name)) name;
 static struct {
     NCCL_FUNCTIONS(MEMBER)

@@ -389,6 +389,7 @@ static const float *window_gradient(const struct conv_work *work, size_t image, 
         cpu_maxpool_rows_backward(tile.rows / 2, g->window_width, c->filters, b->dy + at,
                                   c->relu ? b->y + at : NULL, b->index + at, scratch);
         if (tile.rows % 2)
+            /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): it is reserved */
             memset(scratch + (tile.rows - 1) * row, 0, row * sizeof *scratch);
         return scratch;
     }

@@ -142,6 +142,7 @@ static void *grown(void *array, int count, size_t element_bytes, bool *good)
 {
     void *resized = realloc(array, (size_t)count * element_bytes);
     *good &= resized != NULL;
+    /* cppcheck-suppress memleak ; the caller owns it */
     return resized ? resized : array;
 }
 

@@ -570,6 +570,7 @@ static enum status sleep_for(struct tcp_endpoint *endpoint, struct interest *int
     if (count < 0 && (error || errno != EINTR))
         return FAIL(STATUS_TRANSPORT, "tcp: waiting: %s", strerror(error ? error : errno));
     for (int i = 0; interest->many && i < count; i++) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): epoll_wait has filled it */
         struct tcp_peer *peer = events[i].data.ptr;
         uint32_t happened = events[i].events;
         peer->hung_up |= (happened & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
