@@ -40,6 +40,8 @@ libsimgrid-dev
 '
 CI_PACKAGES='
 clang-format
+clang-tidy
+cppcheck
 shellcheck
 valgrind
 abigail-tools
