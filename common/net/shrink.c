@@ -486,7 +486,8 @@ static enum outcome obey(struct attempt *a, int socket, const struct view *next)
         memcmp(&within, &next->members, sizeof within) != 0)
         return AGAIN;
     m->promise = *next;
-    if (say(socket, SHRINK_READY, NULL) != 0 || await(socket, &word, SHRINK_GO, 2 * ANSWER_MS) != 0)
+    if (say(socket, SHRINK_READY, NULL) != 0 ||
+        await(socket, &word, SHRINK_GO, 2L * ANSWER_MS) != 0)
         return AGAIN;
     enter(m, next);
     return AGREED;
@@ -631,7 +632,7 @@ static enum status gave_up(const struct attempt *a, const struct world *failed)
                 "shrink: rank %d on %s found too few ranks of its last world within %g s. These "
                 "are silent, and may have continued without it: %s (numbers of the first world). "
                 "Can the hosts reach each other? Slow ranks need a larger --timeout",
-                m->identity, failed->host, (double)(2 * a->timeout_ms + 4 * ANSWER_MS) / 1000,
+                m->identity, failed->host, (double)(2 * a->timeout_ms + 4L * ANSWER_MS) / 1000,
                 text);
 }
 
@@ -703,7 +704,7 @@ static struct attempt *attempt_new(struct reunion *m, bool timed_out, int64_t ti
     a->reunion = m;
     a->timed_out = timed_out;
     a->timeout_ms = timeout_ms;
-    a->deadline_ns = clock_now_ns() + (2 * timeout_ms + 4 * ANSWER_MS) * NS_PER_MS;
+    a->deadline_ns = clock_now_ns() + (2 * timeout_ms + 4L * ANSWER_MS) * NS_PER_MS;
     a->sockets = (int *)(a->comers + count);
     for (int i = 0; i < m->count; i++)
         a->comers[i].socket = a->sockets[i] = -1;
