@@ -146,9 +146,12 @@ static enum status catch_up(struct generation *g, struct world *world, int ahead
     size_t count = g->weight_count + g->state_count;
     struct group *group = NULL;
     float *mine = NULL, *both = NULL;
-    TRY(world_group_new(&group, world, world->rank == 0 || world->rank == ahead ? 0 : GROUP_NONE));
-    if (!group)
-        return STATUS_OK;
+    bool takes_part = world->rank == 0 || world->rank == ahead;
+    if (takes_part && (!g->weights || !g->state)) /* the others continue without this worker */
+        return FAIL(STATUS_NO_MEMORY, "no memory had been left for the weights");
+    TRY(world_group_new(&group, world, takes_part ? 0 : GROUP_NONE));
+    if (!takes_part)
+        goto out;
     mine = malloc((count + 1) * sizeof *mine);
     both = malloc((2 * count + 1) * sizeof *both);
     if (!mine || !both)
