@@ -566,6 +566,8 @@ enum psring_status psring_shrink(struct psring *world, struct psring **survivors
         errors_take(dropped); /* of the failure, or of the last attempt */
         ended = shrink_once(&engine, failed, ended == STATUS_TIMEOUT, &again);
     }
+    if (again) /* the caller may repeat it */
+        ended = STATUS_TIMEOUT;
     if (ended == STATUS_OK)
         errors_take(dropped); /* of attempts within the last one */
     status = errors_return(ended);

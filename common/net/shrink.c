@@ -11,6 +11,8 @@
  *     comer    READY             I promise it
  *     leader   GO                all members are ready
  *
+ * The leader summons those that it awaits, because they may have given it up too soon.
+ *
  * A refused connection means that a process has ended. Nothing else does: a silent process may be
  * stopped or cut off, and later continue in a world of its own. Two such worlds would both write
  * results. Two rules prevent that.
@@ -27,6 +29,7 @@
  * (Lotem, Keidar and Dolev, 1997). tests/net/shrink.pml is a model of them.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -132,6 +135,7 @@ enum fate {
 };
 
 enum outcome {
+    WAIT,  /* for more */
     NEXT,  /* ask the next identity */
     AGAIN, /* all begin again */
     AGREED,
@@ -142,6 +146,7 @@ struct comer {
     enum fate fate;
     int socket;                 /* -1: none */
     int closes;                 /* times that it closed without a word */
+    bool unreachable;           /* in this attempt */
     int64_t probe_ns, probe_ms; /* when to probe it next; the interval */
     size_t have;
     struct claim claim; /* valid if it has come */
@@ -150,6 +155,7 @@ struct comer {
 struct attempt {
     struct reunion *reunion;
     bool timed_out;
+    int summoner; /* a lower identity that leads and awaits this process; INT_MAX: none */
     int64_t timeout_ms, deadline_ns;
     int *sockets;          /* (count): copies of the comers' sockets, for listener_wait; -1: none */
     struct comer comers[]; /* (count) by identity */
@@ -280,14 +286,44 @@ static int64_t next_probe_ns(const struct attempt *a, int *identity)
     return next_ns;
 }
 
-/* Finds out whether the process has ended. Rank -1 of a hello: no rank comes with it. */
+/* A leader's hello to a process that it awaits: its rank is -1 - identity, which is no rank's, and
+ * its world_size names the world to follow. */
+static struct hello summons_of(const struct attempt *a)
+{
+    const struct reunion *m = a->reunion;
+    struct hello hello = hello_from(-1 - m->identity, (int)(m->base.epoch % INT_MAX), m->job);
+    hello.unused = a->timed_out;
+    return hello;
+}
+
+/* True: it is such a hello. */
+static bool obeys_summons(struct attempt *a, const struct hello *hello)
+{
+    const struct reunion *m = a->reunion;
+    struct hello own = summons_of(a);
+    int leader = -1 - hello->head.value;
+    if (hello->head.protocol != CONTROL_PROTOCOL || hello->run_id != m->job || leader < 0 ||
+        leader >= m->count)
+        return false;
+    if (hello->world_size != own.world_size || !has(&m->base.members, leader))
+        return true; /* of another world */
+    a->timed_out = a->timed_out || hello->unused;
+    if (leader < a->summoner && !a->comers[leader].unreachable)
+        a->summoner = leader;
+    return true;
+}
+
+/* Finds out whether the process has ended, and summons it otherwise. */
 static void probe(struct attempt *a, int identity)
 {
+    const struct reunion *m = a->reunion;
     struct comer *comer = &a->comers[identity];
-    int socket = -1;
-    if (listener_join(&a->reunion->at[identity], a->reunion->job, -1, PROBE_MS, &socket) ==
-        ECONNREFUSED)
+    struct hello hello = summons_of(a);
+    int socket = -1, error = stream_connect(&m->at[identity], PROBE_MS, &socket);
+    if (error == ECONNREFUSED)
         comer->fate = ENDED;
+    if (error == 0)
+        control_send(socket, &hello, sizeof hello, NULL, 0, -1);
     stream_close(&socket);
     comer->probe_ms = comer->probe_ms > 0 ? 2 * comer->probe_ms : PROBE_EVERY_MS;
     if (comer->probe_ms > PROBE_EVERY_MS_MOST)
@@ -299,7 +335,8 @@ static void welcome(struct attempt *a, const struct hello *hello, int socket)
 {
     const struct reunion *m = a->reunion;
     int identity = hello->head.value;
-    if (!hello_is_of(hello, m->job, m->count) || identity == m->identity) {
+    if (obeys_summons(a, hello) || !hello_is_of(hello, m->job, m->count) ||
+        identity <= m->identity) {
         stream_close(&socket);
         return;
     }
@@ -362,7 +399,7 @@ static void collect(struct attempt *a)
 {
     struct listener *listener = &a->reunion->listener;
     int64_t hold_ns = clock_now_ns() + HOLD_MS * NS_PER_MS, last_ns = clock_now_ns();
-    while (awaits_any(a)) {
+    while (awaits_any(a) && a->summoner > a->reunion->identity) {
         struct hello hello;
         int socket, identity = 0;
         size_t which;
@@ -445,6 +482,8 @@ static enum outcome lead(struct attempt *a)
     struct reunion *m = a->reunion;
     struct view next;
     collect(a);
+    if (a->summoner < m->identity)
+        return again(a);
     const struct members set = eligible(a);
     if (!has(&set, m->identity)) {
         leave_all(a);
@@ -502,36 +541,82 @@ static enum outcome give_up(struct attempt *a, int leader)
     return NEXT;
 }
 
-/* Waits for what the leader says. */
+/* Acts on what the leader has said. */
+static enum outcome hear_leader(struct attempt *a, int leader, int socket, struct word *word,
+                                size_t *have, bool *holds)
+{
+    switch (control_read(socket, word, sizeof *word, have)) {
+    case CONTROL_NOTHING:
+        return WAIT;
+    case CONTROL_CLOSED:
+        if (*holds || ++a->comers[leader].closes < CLOSES_MOST)
+            return AGAIN;
+        return give_up(a, leader);
+    case CONTROL_OTHER:
+    case CONTROL_FOREIGN: /* another program has its port */
+        return give_up(a, leader);
+    case CONTROL_MESSAGE:
+        break;
+    }
+    if (*have != sizeof *word)
+        return AGAIN;
+    switch (word->head.type) {
+    case SHRINK_HOLD:
+        *holds = true;
+        return WAIT;
+    case SHRINK_EXCLUDED:
+        return OUT;
+    case SHRINK_DECISION:
+        return obey(a, socket, &word->view);
+    default:
+        return AGAIN;
+    }
+}
+/* Waits for the leader's decision. Others may ask this process to lead meanwhile: they learn that
+ * it lives, and it learns how long they wait. */
 static enum outcome listen_to(struct attempt *a, int leader, int socket)
 {
+    struct listener *listener = &a->reunion->listener;
+    struct word word;
+    enum outcome outcome = WAIT;
+    size_t have = 0;
     bool holds = false;
-    for (;;) {
-        struct word word;
-        int64_t left_ms = (a->deadline_ns - clock_now_ns()) / NS_PER_MS;
+    int64_t last_ns = clock_now_ns(), hold_ns = last_ns + HOLD_MS * NS_PER_MS;
+    a->sockets[leader] = socket;
+    while (outcome == WAIT) {
+        struct hello hello;
+        int other;
+        size_t which;
         int64_t wait_ms = holds ? ANSWER_MS : patience_ms(a);
-        wait_ms = wait_ms < left_ms ? wait_ms : left_ms > 1 ? left_ms : 1;
-        int error = control_receive(socket, &word, sizeof word, wait_ms, NULL, NULL);
-        if (error == ETIMEDOUT && !holds)
-            return give_up(a, leader);
-        if (error == EPROTO || error == EPROTONOSUPPORT)
-            return give_up(a, leader); /* another program has its port */
-        if (error == ECONNRESET && !holds && ++a->comers[leader].closes >= CLOSES_MOST)
-            return give_up(a, leader);
-        if (error != 0 || word.head.bytes != sizeof word - sizeof word.head)
-            return AGAIN;
-        switch (word.head.type) {
-        case SHRINK_HOLD:
-            holds = true;
+        int64_t end_ns = earlier_ns(last_ns + wait_ms * NS_PER_MS, a->deadline_ns);
+        switch (listener_wait(listener, earlier_ns(end_ns, hold_ns), a->sockets,
+                              (size_t)a->reunion->count, &hello, &other, &which)) {
+        case LISTENER_HELLO:
+            welcome(a, &hello, other);
+            outcome = a->summoner < leader ? AGAIN : WAIT;
             continue;
-        case SHRINK_EXCLUDED:
-            return OUT;
-        case SHRINK_DECISION:
-            return obey(a, socket, &word.view);
-        default:
-            return AGAIN;
+        case LISTENER_WATCHED:
+            if ((int)which != leader && hear(a, (int)which))
+                take_over(a, (int)which);
+            if ((int)which == leader) {
+                last_ns = clock_now_ns();
+                outcome = hear_leader(a, leader, socket, &word, &have, &holds);
+            }
+            continue;
+        case LISTENER_TIMEOUT:
+        case LISTENER_CANCELLED:
+            break;
+        }
+        int64_t now_ns = clock_now_ns();
+        if (now_ns >= end_ns)
+            outcome = holds ? AGAIN : give_up(a, leader);
+        if (now_ns >= hold_ns) {
+            hold(a);
+            hold_ns = now_ns + HOLD_MS * NS_PER_MS;
         }
     }
+    a->sockets[leader] = -1;
+    return outcome;
 }
 
 /* Asks the process `leader` to lead. AGREED: *socket leads to it. */
@@ -544,6 +629,7 @@ static enum outcome follow(struct attempt *a, int leader, int *socket)
     if (error == ECONNREFUSED)
         a->comers[leader].fate = ENDED;
     if (error != 0) {
+        a->comers[leader].unreachable = error != ECONNREFUSED;
         return error == ECONNREFUSED ? NEXT : give_up(a, leader);
     }
     error = control_send(*socket, &claim, sizeof claim, NULL, 0, ANSWER_MS);
@@ -558,9 +644,11 @@ static enum outcome attempt(struct attempt *a, int *socket)
 {
     const struct reunion *m = a->reunion;
     for (int i = 0; i < m->count; i++) {
-        if (a->comers[i].fate != ENDED)
+        if (a->comers[i].fate == SILENT)
             a->comers[i].fate = ABSENT;
+        a->comers[i].unreachable = false;
     }
+    a->summoner = INT_MAX;
     for (int i = 0; i < m->identity; i++) {
         if (!has(&m->base.members, i) || a->comers[i].fate == ENDED)
             continue;
@@ -600,8 +688,11 @@ static enum status make_world(struct attempt *a, const struct world *failed, int
     world->cancelled = world_rendezvous_broken;
     world->cancel_context = world;
     *socket = -1;
-    for (int i = 0; i < m->count; i++)
+    for (int i = 0; i < m->count; i++) {
+        if (!has(&m->base.members, i))
+            leave(a, i); /* it came too late */
         a->comers[i].socket = a->sockets[i] = -1;
+    }
     status = world_settle(world, NULL);
 out:
     free(sockets);

@@ -1,4 +1,5 @@
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,8 +140,54 @@ static uint64_t nobody_joins(const struct member *member)
     return UINT64_MAX;
 }
 
+/* The ranks of the first world, and those that are lost. */
+struct ranks {
+    int count;
+    char (*hosts)[WORLD_HOST_BYTES];
+    bool *gone;
+};
+
+static enum status ranks_init(struct ranks *ranks, const struct world *world)
+{
+    size_t count = (size_t)world->size;
+    ranks->count = world->size;
+    ranks->hosts = calloc(count, sizeof *ranks->hosts);
+    ranks->gone = calloc(count, sizeof *ranks->gone);
+    if (!ranks->hosts || !ranks->gone)
+        return FAIL(STATUS_NO_MEMORY, "no memory for %zu workers", count);
+    memcpy(ranks->hosts, world->hosts, count * sizeof *ranks->hosts);
+    return STATUS_OK;
+}
+
+static void ranks_fini(struct ranks *ranks)
+{
+    free(ranks->hosts);
+    free(ranks->gone);
+}
+
+/* Worker 0 reports which ranks have been lost since the last call. `rank`: this process's. */
+static enum status report_lost(struct ranks *ranks, struct world *world, int rank, uint64_t step)
+{
+    enum status status;
+    int *present = calloc((size_t)world->size, sizeof *present);
+    if (!present)
+        return FAIL(STATUS_NO_MEMORY, "no memory for %d workers", world->size);
+    TRY(world_gather(world, NULL, &rank, sizeof rank, present));
+    for (int r = 0, i = 0; r < ranks->count; r++) {
+        bool here = i < world->size && present[i] == r;
+        i += here;
+        if (!here && !ranks->gone[r] && world->rank == 0)
+            log_warn("rank %d on %s is lost or has left: %d of %d workers continue after step %llu",
+                     r, ranks->hosts[r], world->size, ranks->count, (unsigned long long)step);
+        ranks->gone[r] = !here;
+    }
+out:
+    free(present);
+    return status;
+}
+
 /* Worker 0 gets the weights and the optimizer's state of a worker that has done one step more. */
-static enum status catch_up(struct generation *g, struct world *world, int ahead)
+static enum status catch_up(struct generation *g, struct world *world, int ahead, int64_t batch)
 {
     enum status status = STATUS_OK;
     size_t count = g->weight_count + g->state_count;
@@ -159,9 +206,11 @@ static enum status catch_up(struct generation *g, struct world *world, int ahead
     memcpy(mine, g->weights, g->weight_count * sizeof *mine);
     memcpy(mine + g->weight_count, g->state, g->state_count * sizeof *mine);
     TRY(world_collect(world, group, mine, count * sizeof *mine, both));
-    if (world->rank == 0) {
+    if (world->rank == 0) { /* its own gradient is in that step */
         memcpy(g->weights, both + count, g->weight_count * sizeof *both);
         memcpy(g->state, both + count + g->weight_count, g->state_count * sizeof *both);
+        g->own = g->start;
+        g->own_images += (uint64_t)batch;
     }
 out:
     world_group_free(&group, world);
@@ -170,9 +219,22 @@ out:
     return status;
 }
 
+/* Only worker 0 sees the loss. If the training diverged, all workers have such weights. */
+static enum status check_finite(const struct generation *g)
+{
+    for (size_t i = 0; g->weights && i < g->weight_count; i++) {
+        if (!isfinite(g->weights[i]))
+            return FAIL(STATUS_DIVERGED,
+                        "weight %zu is not finite after step %llu; start again with a "
+                        "smaller --lr",
+                        i, (unsigned long long)g->own.step);
+    }
+    return STATUS_OK;
+}
+
 /* The next generation continues where the worker ends that has done the most steps. Workers are at
  * most one step apart, and all have weights once one has done a step. */
-static enum status agree_on_start(struct generation *g, struct world *world)
+static enum status agree_on_start(struct generation *g, struct world *world, int64_t batch)
 {
     enum status status = STATUS_OK;
     struct position mine = g->weights ? g->own : (struct position){0};
@@ -180,50 +242,75 @@ static enum status agree_on_start(struct generation *g, struct world *world)
     int ahead = 0;
     if (!all)
         TRY(FAIL(STATUS_NO_MEMORY, "no memory for %d workers", world->size));
+    TRY(check_finite(g));
     TRY(world_gather(world, NULL, &mine, sizeof mine, all));
     for (int rank = 1; rank < world->size; rank++)
         ahead = all[rank].step > all[ahead].step ? rank : ahead;
     g->start = all[ahead];
     if (ahead > 0)
-        status = catch_up(g, world, ahead);
+        status = catch_up(g, world, ahead, batch);
 out:
     free(all);
     return status;
 }
 
-/* Worker 0 reports which ranks of the world `before` are not in `world`. */
-static enum status report_lost(const struct world *before, struct world *world, uint64_t step)
-{
-    enum status status;
-    int *ranks = calloc((size_t)world->size, sizeof *ranks);
-    if (!ranks)
-        return FAIL(STATUS_NO_MEMORY, "no memory for %d workers", world->size);
-    TRY(world_gather(world, NULL, &before->rank, sizeof before->rank, ranks));
-    for (int rank = 0, i = 0; world->rank == 0 && rank < before->size; rank++) {
-        if (i < world->size && ranks[i] == rank)
-            i++;
-        else
-            log_warn(
-                "worker %d on %s is lost or has left: %d of %d workers continue after step %llu",
-                rank, before->hosts[rank], world->size, before->size, (unsigned long long)step);
-    }
-out:
-    free(ranks);
-    return status;
-}
-
-/* `before`: the world of the last generation; NULL: this is the first. */
 static enum status one_generation(const struct config *job, struct generation *g,
-                                  struct world *world, const struct world *before)
+                                  struct world *world, struct ranks *ranks)
 {
     enum status status;
     struct config config = *job; /* config_resolve fills in values of this world */
+    if (world->size < ranks->count && config.radix > world->size)
+        config.radix = world->size > 2 ? world->size : 2;
     TRY(config_resolve(&config, world));
-    TRY(agree_on_start(g, world));
-    if (before)
-        TRY(report_lost(before, world, g->start.step));
+    TRY(agree_on_start(g, world, config.batch));
+    TRY(report_lost(ranks, world, (int)job->rank, g->start.step));
     TRY(train_generation(&config, world, g));
     status = world_barrier(world, NULL); /* a worker that has lost the last average gets it */
+out:
+    return status;
+}
+
+static enum status open_first(const struct config *config, struct world **world)
+{
+    enum status status;
+    uint64_t token;
+    char name[24];
+    snprintf(name, sizeof name, "rank %d", (int)config->rank);
+    log_set_name(name);
+    TRY(launch_job(config, &token));
+    status = world_open(world, NULL, NULL,
+                        &(struct world_options){
+                            .subnet = config->subnet,
+                            .startup_timeout_ms = (int64_t)(config->startup_timeout * 1000),
+                            .rendezvous = config->rendezvous,
+                            .token = token,
+                            .rank = (int)config->rank,
+                            .size = (int)config->world_size,
+                            .shrinks = true,
+                        });
+out:
+    return status;
+}
+
+/* Trains in one world after the other. *left: this worker leaves as agreed. */
+static enum status train_in_worlds(const struct config *config, struct generation *g,
+                                   struct ranks *ranks, struct world **world, bool *left)
+{
+    enum status status;
+    for (;;) {
+        struct world *next;
+        (*world)->stall_warning_ms = (int64_t)(config->stall_warning * 1000);
+        status = one_generation(config, g, *world, ranks);
+        *left = status == STATUS_STOPPED && wants_to_leave(g);
+        if (status == STATUS_OK || *left || !elastic_goes_on(status))
+            return status;
+        world_fail(*world, status, "another rank has left this world");
+        TRY(world_shrink(&next, *world, status == STATUS_TIMEOUT,
+                         (int64_t)(config->timeout * 1000)));
+        next->timeout_ms = (int64_t)(config->startup_timeout * 1000); /* for its set-up */
+        world_close(world);
+        *world = next;
+    }
 out:
     return status;
 }
@@ -231,50 +318,29 @@ out:
 static enum status survive(const struct config *config)
 {
     enum status status;
-    struct world *world = NULL, *before = NULL, *next;
-    const int64_t timeout_ms = (int64_t)(config->timeout * 1000);
+    struct world *world = NULL;
+    struct ranks ranks = {0};
     const uint64_t leave_after = (uint64_t)config->elastic.leave_after;
-    uint64_t token;
-    char name[24];
+    bool left = false;
     struct generation g = {.watch = watch_nobody,
                            .asked_until = nobody_joins,
                            .leave_after = leave_after > 0 ? leave_after : UINT64_MAX};
-    stop_init(&g.stop, true);
-    snprintf(name, sizeof name, "rank %d", (int)config->rank);
-    log_set_name(name);
-    TRY(launch_job(config, &token));
-    TRY(world_open(&world, NULL, NULL,
-                   &(struct world_options){
-                       .subnet = config->subnet,
-                       .startup_timeout_ms = (int64_t)(config->startup_timeout * 1000),
-                       .rendezvous = config->rendezvous,
-                       .token = token,
-                       .rank = (int)config->rank,
-                       .size = (int)config->world_size,
-                       .shrinks = true,
-                   }));
-    for (;;) {
-        world->stall_warning_ms = (int64_t)(config->stall_warning * 1000);
-        status = one_generation(config, &g, world, before);
-        world_close(&before);
-        if (status == STATUS_OK || !elastic_goes_on(status) || wants_to_leave(&g))
-            break;
-        world_fail(world, status, "another rank has left this world");
-        TRY(world_shrink(&next, world, status == STATUS_TIMEOUT, timeout_ms));
-        before = world;
-        world = next;
-    }
-    if (status == STATUS_OK || wants_to_leave(&g)) {
+    status = open_first(config, &world);
+    if (status != STATUS_OK)
+        return status;
+    stop_init(&g.stop, true); /* until here a signal ends the process */
+    TRY(ranks_init(&ranks, world));
+    status = train_in_worlds(config, &g, &ranks, &world, &left);
+    if (status == STATUS_OK || left)
         printf("%s after step %llu; the weights contain %llu images of this worker\n",
-               status == STATUS_OK ? "ended" : "left", (unsigned long long)g.own.step,
+               left ? "left" : "ended", (unsigned long long)g.own.step,
                (unsigned long long)g.own_images);
-        status = STATUS_OK;
-    }
+    status = left ? STATUS_OK : status;
 out:
-    if (world && status != STATUS_OK)
+    if (status != STATUS_OK)
         world_fail(world, status, "another rank has ended with an error");
-    world_close(&before);
     world_close(&world);
+    ranks_fini(&ranks);
     stop_fini(&g.stop);
     generation_fini(&g);
     return status;

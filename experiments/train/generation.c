@@ -61,7 +61,6 @@ void generation_shared(struct trainer *t)
     if (g->weights && g->start.step == g->own.step + 1)
         g->own_images += (uint64_t)t->config->batch;
     g->shared = true;
-    t->world->timeout_ms = (int64_t)(t->config->timeout * 1000); /* the set-up had more time */
 }
 
 /* -------- its end ----------------------------------------------------------------------------- */

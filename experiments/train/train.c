@@ -449,6 +449,8 @@ static enum status train_loop(struct trainer *t)
         t->report.images_before = trainer_images(t);
     t->report.images = train_images(t);
     generation_shared(t);
+    if (t->generation) /* no watchdog ends waits, and the set-up had more time */
+        t->world->timeout_ms = (int64_t)(t->config->timeout * 1000);
     train_report_start(t);
     if (t->rank == 0 && meets_late(t))
         log_warn("--checkpoint: after a signal the run is saved where all workers meet: only every "

@@ -48,7 +48,9 @@ search()
     mkdir -p "$place"
     cd "$place"
     spin -a "$@" "$model" >spin.log || { cat spin.log && complain "$model: Spin does not accept it" && return 1; }
-    cc -w -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM=$MEMORY_MB "${options[@]}" -o pan pan.c
+    rm -f pan out # of an earlier run, with KEEP
+    cc -w -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM=$MEMORY_MB "${options[@]}" -o pan pan.c ||
+        { complain "$1: cc cannot compile what Spin wrote" && return 1; }
     ./pan -m$DEPTH -w22 "${arguments[@]}" >out || true
     cd "$root"
 }
