@@ -37,11 +37,10 @@
 #include "common/base/clock.h"
 #include "common/base/text.h"
 #include "common/net/control.h"
+#include "common/net/shrink_impl.h"
 #include "common/net/world_impl.h"
 
 enum {
-    RANKS_MOST = 1024,
-    WORDS = RANKS_MOST / 64,
     HOLD_MS = 200,
     GRACE_MS = 1000,     /* after a time-out: for ranks that come later than the others */
     ANSWER_MS = 1500,    /* for a message that its sender owes at once */
@@ -50,39 +49,6 @@ enum {
     PROBE_EVERY_MS = 50, /* doubles up to the next one */
     PROBE_EVERY_MS_MOST = 5000,
     CLOSES_MOST = 8, /* of one process: another program has its port */
-};
-
-/* -------- sets of identities ------------------------------------------------------------------ */
-
-struct members {
-    uint64_t words[WORDS];
-};
-
-static bool has(const struct members *set, int identity)
-{
-    return set->words[identity / 64] >> identity % 64 & 1;
-}
-
-static void add(struct members *set, int identity)
-{
-    set->words[identity / 64] |= UINT64_C(1) << identity % 64;
-}
-
-/* A world that was decided on. */
-struct view {
-    uint32_t epoch, unused; /* 0: the first world */
-    struct members members;
-};
-
-struct reunion {
-    struct listener listener;
-    uint64_t job;        /* the first world's run id */
-    int identity, count; /* rank and size of the first world */
-    bool excluded;
-    struct view base;      /* the last world that this process has entered */
-    struct view promise;   /* the last one for which it has sent READY */
-    struct members silent; /* did not answer since it entered that world */
-    union address at[];    /* (count): where the processes meet, by identity */
 };
 
 static void enter(struct reunion *reunion, const struct view *view)
@@ -103,14 +69,6 @@ enum shrink_type {
     SHRINK_GO,
 };
 
-/* From a comer, whose identity its hello had. */
-struct claim {
-    struct control_head head;
-    uint32_t timed_out; /* its world failed because a rank was silent */
-    uint32_t unused;
-    struct view base, promise;
-};
-
 /* All other messages. */
 struct word {
     struct control_head head;
@@ -127,38 +85,12 @@ static int say(int socket, enum shrink_type type, const struct view *view)
 
 /* -------- an attempt -------------------------------------------------------------------------- */
 
-enum fate {
-    ABSENT, /* not known yet */
-    COME,   /* its claim has arrived */
-    ENDED,  /* its process has ended */
-    SILENT,
-};
-
 enum outcome {
     WAIT,  /* for more */
     NEXT,  /* ask the next identity */
     AGAIN, /* all begin again */
     AGREED,
     OUT, /* the others have continued without this process */
-};
-
-struct comer {
-    enum fate fate;
-    int socket;                 /* -1: none */
-    int closes;                 /* times that it closed without a word */
-    bool unreachable;           /* in this attempt */
-    int64_t probe_ns, probe_ms; /* when to probe it next; the interval */
-    size_t have;
-    struct claim claim; /* valid if it has come */
-};
-
-struct attempt {
-    struct reunion *reunion;
-    bool timed_out;
-    int summoner; /* a lower identity that leads and awaits this process; INT_MAX: none */
-    int64_t timeout_ms, deadline_ns;
-    int *sockets;          /* (count): copies of the comers' sockets, for listener_wait; -1: none */
-    struct comer comers[]; /* (count) by identity */
 };
 
 static void leave(struct attempt *a, int identity)
@@ -182,74 +114,6 @@ static int64_t patience_ms(const struct attempt *a)
     return a->timed_out ? GRACE_MS : a->timeout_ms;
 }
 
-/* -------- the rule ---------------------------------------------------------------------------- */
-
-/* Whether `members` may follow the world of `set`. */
-static bool may_follow(const struct attempt *a, const struct members *set,
-                       const struct members *members)
-{
-    int all = 0, ours = 0, lowest = -1;
-    bool known = true;
-    for (int i = 0; i < a->reunion->count; i++) {
-        if (!has(set, i))
-            continue;
-        all++;
-        ours += has(members, i);
-        lowest = lowest < 0 ? i : lowest;
-        bool ended = a->comers[i].fate == ENDED && !has(&a->reunion->silent, i);
-        known = known && (has(members, i) || ended);
-    }
-    return known || 2 * ours > all || (2 * ours == all && lowest >= 0 && has(members, lowest));
-}
-
-/* The last world that a process here has entered. */
-static const struct view *newest_base(const struct attempt *a)
-{
-    const struct view *newest = &a->reunion->base;
-    for (int i = 0; i < a->reunion->count; i++) {
-        const struct comer *comer = &a->comers[i];
-        if (comer->fate == COME && comer->claim.base.epoch > newest->epoch)
-            newest = &comer->claim.base;
-    }
-    return newest;
-}
-
-static void narrow(struct members *set, const struct members *to)
-{
-    for (int word = 0; word < WORDS; word++)
-        set->words[word] &= to->words[word];
-}
-
-/* Whom the next world may have: the members of the last one, as far as all who come promised. */
-static struct members eligible(const struct attempt *a)
-{
-    const struct view *base = newest_base(a);
-    struct members set = base->members;
-    if (has(&base->members, a->reunion->identity))
-        narrow(&set, &a->reunion->promise.members);
-    for (int i = 0; i < a->reunion->count; i++) {
-        if (a->comers[i].fate == COME && has(&base->members, i))
-            narrow(&set, &a->comers[i].claim.promise.members);
-    }
-    return set;
-}
-
-/* Decides on the next world, of those in `set` who have come. False: too few have. */
-static bool decide(const struct attempt *a, const struct members *set, struct view *next)
-{
-    const struct reunion *m = a->reunion;
-    *next = (struct view){.epoch = m->promise.epoch};
-    for (int i = 0; i < m->count; i++) {
-        bool here = i == m->identity || a->comers[i].fate == COME;
-        if (here && i != m->identity && a->comers[i].claim.promise.epoch > next->epoch)
-            next->epoch = a->comers[i].claim.promise.epoch;
-        if (here && has(set, i))
-            add(&next->members, i);
-    }
-    next->epoch++;
-    return may_follow(a, &newest_base(a)->members, &next->members);
-}
-
 /* -------- the leader -------------------------------------------------------------------------- */
 
 static int64_t earlier_ns(int64_t a_ns, int64_t b_ns)
@@ -261,7 +125,7 @@ static int64_t earlier_ns(int64_t a_ns, int64_t b_ns)
 static bool awaited(const struct attempt *a, int identity)
 {
     return identity > a->reunion->identity && a->comers[identity].fate == ABSENT &&
-           has(&newest_base(a)->members, identity);
+           has(&shrink_newest_base(a)->members, identity);
 }
 
 static bool awaits_any(const struct attempt *a)
@@ -388,7 +252,7 @@ static void hold(struct attempt *a)
 /* A comer counts for how long to wait if its world is the last one. */
 static void take_over(struct attempt *a, int identity)
 {
-    const struct view *base = newest_base(a);
+    const struct view *base = shrink_newest_base(a);
     const struct claim *claim = &a->comers[identity].claim;
     if (has(&base->members, identity) && claim->base.epoch == base->epoch)
         a->timed_out = a->timed_out || claim->timed_out;
@@ -484,7 +348,7 @@ static enum outcome lead(struct attempt *a)
     collect(a);
     if (a->summoner < m->identity)
         return again(a);
-    const struct members set = eligible(a);
+    const struct members set = shrink_eligible(a);
     if (!has(&set, m->identity)) {
         leave_all(a);
         return OUT;
@@ -493,7 +357,7 @@ static enum outcome lead(struct attempt *a)
         if (awaited(a, i))
             add(&m->silent, i);
     }
-    bool valid = decide(a, &set, &next);
+    bool valid = shrink_decide(a, &set, &next);
     for (int i = 0; i < m->count; i++) {
         if (a->comers[i].fate == COME && !has(&set, i)) {
             say(a->comers[i].socket, SHRINK_EXCLUDED, NULL);
@@ -741,7 +605,7 @@ enum status reunion_open(struct world *world, const char *subnet)
 {
     enum status status;
     union address here;
-    if (world->size > RANKS_MOST)
+    if (world->size > SHRINK_RANKS_MOST)
         return STATUS_OK; /* such a world cannot shrink */
     size_t count = (size_t)world->size;
     struct reunion *m = calloc(1, sizeof *m + count * sizeof *m->at);
@@ -819,7 +683,7 @@ enum status world_shrink(struct world **out, struct world *failed, bool timed_ou
         return FAIL(STATUS_UNSUPPORTED,
                     "shrink: only ranks that met at a rendezvous, up to %d, can continue without "
                     "the others; MPI ends all ranks",
-                    RANKS_MOST);
+                    SHRINK_RANKS_MOST);
     struct attempt *a = attempt_new(m, timed_out, timeout_ms);
     if (!a)
         return FAIL(STATUS_NO_MEMORY, "shrink: out of memory");

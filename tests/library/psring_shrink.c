@@ -74,6 +74,8 @@ static void do_deaths(const struct psring_options *options)
     int rank = options->rank, alive = options->size - __builtin_popcount(dying), place = 0;
     bool dies = dying >> rank & 1, last = late && (dying & ((1u << rank) - 1)) == 0;
     MUST(psring_barrier(world) == PSRING_OK);
+    shared->arrived++; /* ZeroMQ's thread may still have a message of the barrier */
+    wait_for(&shared->arrived, options->size);
     MUST(said(psring_shrink(world, &left), PSRING_ERROR_STATE, "no operation"));
     if (dies && !last)
         raise(SIGKILL);
@@ -94,8 +96,11 @@ static void do_deaths(const struct psring_options *options)
 
 static void deaths(int size, unsigned who, bool one_late, const char *transport)
 {
-    const struct job job = {.options = {.size = size, .transport = transport, .timeout_s = 20},
-                            .run = do_deaths};
+    const bool tells = strcmp(transport, "tcp") == 0; /* others do not see a death at once */
+    const struct job job = {
+        .options = {.size = size, .transport = transport, .timeout_s = tells ? 20 : 1},
+        .run = do_deaths};
+    share();
     dying = who;
     late = one_late;
     run_ranks(&job, who);

@@ -1,0 +1,59 @@
+/* Who may continue without the others. shrink.c has the rules. */
+#include "common/net/shrink_impl.h"
+
+/* Whether `members` may follow the world of `set`. */
+static bool may_follow(const struct attempt *a, const struct members *set,
+                       const struct members *members)
+{
+    int all = 0, ours = 0, lowest = -1;
+    bool known = true;
+    for (int i = 0; i < a->reunion->count; i++) {
+        if (!has(set, i))
+            continue;
+        all++;
+        ours += has(members, i);
+        lowest = lowest < 0 ? i : lowest;
+        bool ended = a->comers[i].fate == ENDED && !has(&a->reunion->silent, i);
+        known = known && (has(members, i) || ended);
+    }
+    return known || 2 * ours > all || (2 * ours == all && lowest >= 0 && has(members, lowest));
+}
+
+const struct view *shrink_newest_base(const struct attempt *a)
+{
+    const struct view *newest = &a->reunion->base;
+    for (int i = 0; i < a->reunion->count; i++) {
+        const struct comer *comer = &a->comers[i];
+        if (comer->fate == COME && comer->claim.base.epoch > newest->epoch)
+            newest = &comer->claim.base;
+    }
+    return newest;
+}
+
+struct members shrink_eligible(const struct attempt *a)
+{
+    const struct view *base = shrink_newest_base(a);
+    struct members set = base->members;
+    if (has(&base->members, a->reunion->identity))
+        narrow(&set, &a->reunion->promise.members);
+    for (int i = 0; i < a->reunion->count; i++) {
+        if (a->comers[i].fate == COME && has(&base->members, i))
+            narrow(&set, &a->comers[i].claim.promise.members);
+    }
+    return set;
+}
+
+bool shrink_decide(const struct attempt *a, const struct members *set, struct view *next)
+{
+    const struct reunion *m = a->reunion;
+    *next = (struct view){.epoch = m->promise.epoch};
+    for (int i = 0; i < m->count; i++) {
+        bool here = i == m->identity || a->comers[i].fate == COME;
+        if (here && i != m->identity && a->comers[i].claim.promise.epoch > next->epoch)
+            next->epoch = a->comers[i].claim.promise.epoch;
+        if (here && has(set, i))
+            add(&next->members, i);
+    }
+    next->epoch++;
+    return may_follow(a, &shrink_newest_base(a)->members, &next->members);
+}

@@ -1,0 +1,129 @@
+/* Who may continue without the others: the rule by which a leader decides. The cases are those in
+ * which simpler rules let two worlds run. tests/net/shrink.pml searches for further ones. */
+#include <stdlib.h>
+
+#include <criterion/criterion.h>
+
+#include "common/net/shrink_impl.h"
+
+enum { COUNT = 4 };
+
+static struct members set_of(unsigned bits)
+{
+    return (struct members){.words = {bits}};
+}
+
+static struct view view_of(uint32_t epoch, unsigned bits)
+{
+    return (struct view){.epoch = epoch, .members = set_of(bits)};
+}
+
+/* A leader that has been in the first world, of COUNT ranks. */
+static struct attempt *leader(int identity)
+{
+    struct attempt *a = calloc(1, sizeof *a + COUNT * sizeof *a->comers);
+    struct reunion *reunion = calloc(1, sizeof *reunion);
+    cr_assert(a && reunion);
+    a->reunion = reunion;
+    reunion->identity = identity;
+    reunion->count = COUNT;
+    reunion->base = reunion->promise = view_of(0, 0xf);
+    return a;
+}
+
+static void comes(struct attempt *a, int identity, struct view base, struct view promise)
+{
+    a->comers[identity].fate = COME;
+    a->comers[identity].claim.base = base;
+    a->comers[identity].claim.promise = promise;
+}
+
+static void end(struct attempt *a)
+{
+    free(a->reunion);
+    free(a);
+}
+
+/* The members of the next world, as bits; 0: none may follow. */
+static unsigned decided(const struct attempt *a)
+{
+    struct view next;
+    struct members set = shrink_eligible(a);
+    if (!has(&set, a->reunion->identity) || !shrink_decide(a, &set, &next))
+        return 0;
+    return (unsigned)next.members.words[0];
+}
+
+Test(shrink_vote, those_who_have_ended_do_not_count)
+{
+    struct attempt *a = leader(3);
+    a->comers[0].fate = a->comers[1].fate = a->comers[2].fate = ENDED;
+    cr_expect_eq(decided(a), 0x8);
+    add(&a->reunion->silent, 1); /* it may have continued in between */
+    cr_expect_eq(decided(a), 0);
+    end(a);
+}
+
+Test(shrink_vote, half_needs_the_lowest)
+{
+    for (int lead = 0; lead < 2; lead++) {
+        struct attempt *a = leader(lead);
+        comes(a, 2, view_of(0, 0xf), view_of(0, 0xf));
+        a->comers[3].fate = SILENT;
+        a->comers[1 - lead].fate = SILENT;
+        cr_expect_eq(decided(a), lead == 0 ? 0x5 : 0);
+        end(a);
+    }
+}
+
+/* 0 was cut off while {1, 2, 3} formed a world; 3 has ended. The world that 0 knows counts no more.
+ */
+Test(shrink_vote, who_has_missed_a_world_is_out)
+{
+    struct attempt *a = leader(0);
+    comes(a, 1, view_of(1, 0xe), view_of(1, 0xe));
+    comes(a, 2, view_of(1, 0xe), view_of(1, 0xe));
+    a->comers[3].fate = ENDED;
+    cr_expect_eq(decided(a), 0);
+    end(a);
+    a = leader(1);
+    a->reunion->base = a->reunion->promise = view_of(1, 0xe);
+    comes(a, 2, view_of(1, 0xe), view_of(1, 0xe));
+    a->comers[3].fate = ENDED;
+    cr_expect_eq(decided(a), 0x6);
+    end(a);
+}
+
+/* 2 and 3 have promised {0, 2, 3}, and 0 is stopped: it may yet send GO. 1 is not in it, so it
+ * cannot lead them. 2 can only continue with a half without the lowest, which is too few. */
+Test(shrink_vote, a_promise_narrows_the_next_world)
+{
+    struct attempt *a = leader(1);
+    comes(a, 2, view_of(0, 0xf), view_of(1, 0xd));
+    comes(a, 3, view_of(0, 0xf), view_of(1, 0xd));
+    a->comers[0].fate = SILENT;
+    cr_expect_eq(decided(a), 0);
+    end(a);
+    a = leader(2);
+    a->reunion->promise = view_of(1, 0xd);
+    comes(a, 3, view_of(0, 0xf), view_of(1, 0xd));
+    a->comers[0].fate = a->comers[1].fate = SILENT;
+    cr_expect_eq(decided(a), 0);
+    a->comers[0].fate = ENDED; /* it has sent no GO */
+    a->comers[1].fate = ENDED;
+    cr_expect_eq(decided(a), 0xc);
+    end(a);
+}
+
+Test(shrink_vote, epochs_rise)
+{
+    struct attempt *a = leader(0);
+    struct members set;
+    struct view next;
+    comes(a, 1, view_of(0, 0xf), view_of(7, 0xf));
+    comes(a, 2, view_of(0, 0xf), view_of(0, 0xf));
+    set = shrink_eligible(a);
+    cr_expect(shrink_decide(a, &set, &next));
+    cr_expect_eq(next.epoch, 8);
+    end(a);
+}
