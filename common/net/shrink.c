@@ -69,7 +69,7 @@ enum shrink_type {
     SHRINK_GO,
 };
 
-/* All other messages. */
+/* All messages but a CLAIM. */
 struct word {
     struct control_head head;
     struct view view; /* of DECISION */
@@ -306,7 +306,7 @@ static enum outcome again(struct attempt *a)
     return AGAIN;
 }
 
-/* Gets a word of one of two types from another process. */
+/* Gets a word of this type from another process. */
 static int await(int socket, struct word *word, enum shrink_type type, int64_t timeout_ms)
 {
     int error = control_receive(socket, word, sizeof *word, timeout_ms, NULL, NULL);
@@ -436,6 +436,7 @@ static enum outcome hear_leader(struct attempt *a, int leader, int socket, struc
         return AGAIN;
     }
 }
+
 /* Waits for the leader's decision. Others may ask this process to lead meanwhile: they learn that
  * it lives, and it learns how long they wait. */
 static enum outcome listen_to(struct attempt *a, int leader, int socket)
@@ -542,21 +543,21 @@ static enum status make_world(struct attempt *a, const struct world *failed, int
         if (!has(&m->base.members, i))
             continue;
         rank = i == m->identity ? size : rank;
-        sockets[size++] = a->comers[i].socket;
+        sockets[size++] = *socket < 0 ? a->comers[i].socket : -1;
     }
-    if (rank > 0) /* the leader has the lowest identity */
+    if (*socket >= 0) /* the leader has the lowest identity */
         sockets[0] = *socket;
     world->timeout_ms = a->timeout_ms;
     memcpy(world->host, failed->host, sizeof world->host);
     TRY(world_rendezvous_adopt(world, rank, size, sockets));
     world->cancelled = world_rendezvous_broken;
     world->cancel_context = world;
-    *socket = -1;
     for (int i = 0; i < m->count; i++) {
-        if (!has(&m->base.members, i))
-            leave(a, i); /* it came too late */
+        if (*socket >= 0 || !has(&m->base.members, i))
+            leave(a, i); /* it has asked this process to lead, or came too late */
         a->comers[i].socket = a->sockets[i] = -1;
     }
+    *socket = -1;
     status = world_settle(world, NULL);
 out:
     free(sockets);
