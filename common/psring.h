@@ -223,8 +223,8 @@ PSRING_API enum psring_status psring_finalize(struct psring **world);
  *
  * PSRING_ERROR_TIMEOUT: too few ranks came; the call may be repeated. PSRING_ERROR_TRANSPORT: the
  * others have continued without this rank. PSRING_ERROR_UNSUPPORTED: the ranks met by MPI, which
- * ends all, or were one, or more than 1,024. Cost: four messages per rank, and the connections of
- * psring_init.
+ * ends all, or were one, or more than 1,024. Cost: six messages per rank, one more for every 0.2 s
+ * of waiting, and the connections of psring_init.
  */
 PSRING_API enum psring_status psring_shrink(struct psring *world, struct psring **survivors);
 

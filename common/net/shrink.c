@@ -13,8 +13,8 @@
  *
  * The leader summons those that it awaits, because they may have given it up too soon.
  *
- * A refused connection means that a process has ended. Nothing else does: a silent process may be
- * stopped or cut off, and later continue in a world of its own. Two such worlds would both write
+ * A refused connection means that a process has ended. Nothing else shows it: a silent process may
+ * be stopped or cut off, and later continue in a world of its own. Two such worlds would both write
  * results. Two rules prevent that.
  *
  * - A world may follow another one only if every member of the latter is in the new one or is known
@@ -692,7 +692,7 @@ enum status world_shrink(struct world **out, struct world *failed, bool timed_ou
         enum outcome outcome = m->excluded ? OUT : attempt(a, &socket);
         if (outcome == OUT) {
             m->excluded = true;
-            listener_close(&m->listener); /* nobody asks this process again */
+            listener_close(&m->listener); /* this process leads no more */
             TRY(excluded(failed));
         }
         if (outcome == AGREED) {

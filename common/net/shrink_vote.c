@@ -1,4 +1,4 @@
-/* Who may continue without the others. shrink.c has the rules. */
+/* The leader's vote on who continues. shrink.c has the rules. */
 #include "common/net/shrink_impl.h"
 
 /* Whether `members` may follow the world of `set`. */

@@ -111,13 +111,13 @@ void world_fail(struct world *world, enum status status, const char *why);
 
 /*
  * After world_fail: makes a world of the ranks that are left, in the same order. All of them call
- * it. A member that dies meanwhile is left out. Ranks are known to have ended if their host says
- * so. Others that do not come within timeout_ms are left out, too, but then at least half of the
- * ranks must come, so that the silent ones cannot do the same. `timed_out`: `failed` failed because
- * a rank was silent for its time-out, so a short wait is enough.
- * STATUS_TIMEOUT: too few have come. STATUS_TRANSPORT: the others have continued without this rank.
- * STATUS_UNSUPPORTED: an MPI world, or one opened without `shrinks`. Logged.
- * Cost: four messages per rank; `failed` keeps nothing but its memory.
+ * it. It leaves out a member that dies meanwhile. A rank has ended if its host refuses a connection
+ * to it. The call also leaves out ranks that do not come within timeout_ms. Then at least half of
+ * the ranks must come, because the silent ones may do the same. `timed_out`: `failed` failed
+ * because a rank was silent for its time-out, so a short wait is enough. STATUS_TIMEOUT: too few
+ * have come. STATUS_TRANSPORT: the others have continued without this rank. STATUS_UNSUPPORTED: an
+ * MPI world, or one opened without `shrinks`. Logged. Cost: six messages per rank, and one more for
+ * every 0.2 s of waiting; `failed` keeps nothing but its memory.
  */
 enum status world_shrink(struct world **world, struct world *failed, bool timed_out,
                          int64_t timeout_ms);

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -25,6 +26,16 @@ static inline _Noreturn void rank_failed(const char *condition, int line)
 {
     fprintf(stderr, "line %d: %s; psring_error: %s\n", line, condition, psring_error());
     _exit(1);
+}
+
+/* Whether the status is the expected one, and psring_error() contains the words. */
+static inline bool said(enum psring_status status, enum psring_status expected, const char *words)
+{
+    bool right = status == expected && strstr(psring_error(), words);
+    if (!right)
+        fprintf(stderr, "found %s: '%s', expected %s: '%s'\n", psring_status_name(status),
+                psring_error(), psring_status_name(expected), words);
+    return right;
 }
 
 /* Ranks can play that they are on several hosts: the library asks for the host's name and gets the

@@ -15,16 +15,6 @@ static union {
 
 /* -------- errors ------------------------------------------------------------------------------ */
 
-/* Whether the status is the expected one, and psring_error() contains the words. */
-static bool said(enum psring_status status, enum psring_status expected, const char *words)
-{
-    bool right = status == expected && strstr(psring_error(), words);
-    if (!right)
-        fprintf(stderr, "found %s: '%s', expected %s: '%s'\n", psring_status_name(status),
-                psring_error(), psring_status_name(expected), words);
-    return right;
-}
-
 static void clean_environment(void)
 {
     static const char *const names[] = {"RANK",        "WORLD_SIZE",           "MASTER_ADDR",

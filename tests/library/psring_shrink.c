@@ -7,15 +7,6 @@
 #include <sys/mman.h>
 #include <time.h>
 
-static bool said(enum psring_status status, enum psring_status expected, const char *words)
-{
-    bool right = status == expected && strstr(psring_error(), words);
-    if (!right)
-        fprintf(stderr, "found %s: '%s', expected %s: '%s'\n", psring_status_name(status),
-                psring_error(), psring_status_name(expected), words);
-    return right;
-}
-
 /* Shared by the ranks and the test. */
 static struct {
     _Atomic int arrived, step, end;
