@@ -17,6 +17,7 @@ struct wait_state {
     bool begun;          /* its range has begun */
     bool reported;       /* the activity names the awaited ranks */
     int64_t deadline_ns; /* 0: not started */
+    int64_t checked_ns;  /* the last comparison with the deadline */
     int looks;           /* embedded: looks since the last progress */
     int64_t look_ns;     /* embedded: time of the next look, or 0 */
     int64_t stalled_ns;  /* start of a stall that has been warned of; 0: none */
@@ -211,8 +212,13 @@ static enum status wait_round(struct transport *transport, struct wait_state *wa
         range_detail_begin(wait->slots ? "wait for a message" : "wait for sends",
                            &(struct range_about){.kind = RANGE_WAIT});
     }
-    int64_t most_ns = transport->embedded ? LOOK_MS * NS_PER_MS : NS_PER_S;
-    int64_t wait_ns = transport->timeout_ns < most_ns ? transport->timeout_ns : most_ns;
+    /* The time-out starts after the first round, which is short. So no wait that succeeds at once
+     * reads the clock, and no other one takes much longer than the time-out. */
+    bool starts = wait->deadline_ns == 0 && !wait->reported && !wait->endless;
+    int64_t most_ns = transport->embedded || starts ? LOOK_MS * NS_PER_MS : NS_PER_S;
+    int64_t left_ns =
+        wait->deadline_ns == 0 ? transport->timeout_ns : wait->deadline_ns - wait->checked_ns;
+    int64_t wait_ns = left_ns < most_ns ? left_ns : most_ns;
     enum status status = transport->ops->progress(transport, wait_ns, !wait->slots, &moved);
     if (status == STATUS_OK && transport->embedded)
         status = look_around(transport, wait, moved);
@@ -235,6 +241,7 @@ static enum status wait_round(struct transport *transport, struct wait_state *wa
         log_end_of_stall(wait);
     if (moved || wait->deadline_ns == 0)
         wait->deadline_ns = now_ns + transport->timeout_ns;
+    wait->checked_ns = now_ns;
     warn_of_stall(transport, wait, now_ns);
     return now_ns < wait->deadline_ns ? STATUS_OK : timed_out(transport, wait);
 }
