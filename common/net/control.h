@@ -123,6 +123,7 @@ enum {
     HELLO_WAIT_MS = 5000,  /* a connection without a hello by then is dropped */
     HELLO_PENDING = 64,    /* connections without a hello; further ones wait to be accepted */
     HELLO_YOUNG_MS = 1000, /* after it the oldest is dropped for the next one */
+    HELLO_NEWCOMER = -1,   /* the rank of a process that joins a running world (shrink_join.c) */
 };
 
 /* The first message on a connection; its value is the rank. */

@@ -289,6 +289,10 @@ static enum status has_left(struct gathering *g, int rank)
 static enum status admit(struct gathering *g, const struct hello *hello, int socket)
 {
     char text[RENDEZVOUS_TEXT_BYTES];
+    if (hello->head.value == HELLO_NEWCOMER) { /* too early: it comes again */
+        stream_close(&socket);
+        return STATUS_OK;
+    }
     if (hello->head.protocol == CONTROL_PROTOCOL &&
         hello->run_id != g->rendezvous->options->token) { /* the others still start */
         snprintf(text, sizeof text,

@@ -27,6 +27,8 @@
  * world, and its data is old: it is excluded for ever. If an attempt fails, because a member died
  * in the middle of it, or too few came, all begin again. Source of the rules: dynamic voting
  * (Lotem, Keidar and Dolev, 1997). tests/net/shrink.pml is a model of them.
+ *
+ * Newcomers enter in the same way: shrink_join.c.
  */
 #include <errno.h>
 #include <limits.h>
@@ -43,7 +45,7 @@
 enum {
     HOLD_MS = 200,
     GRACE_MS = 1000,     /* after a time-out: for ranks that come later than the others */
-    ANSWER_MS = 1500,    /* for a message that its sender owes at once */
+    CONNECT_MS = 500,    /* even a stopped process accepts at once, unless a packet is lost */
     PAUSE_MS = 50,       /* before all begin again */
     PROBE_MS = 100,      /* for a connection that only shows whether a process lives */
     PROBE_EVERY_MS = 50, /* doubles up to the next one */
@@ -59,39 +61,49 @@ static void enter(struct reunion *reunion, const struct view *view)
 
 /* -------- messages ---------------------------------------------------------------------------- */
 
-enum shrink_type {
-    SHRINK_CLAIM = CONTROL_SHRINK,
-    SHRINK_HOLD,
-    SHRINK_AGAIN,    /* this attempt has failed */
-    SHRINK_EXCLUDED, /* the others have continued without the receiver */
-    SHRINK_DECISION,
-    SHRINK_READY,
-    SHRINK_GO,
-};
+enum { WORD_BYTES = offsetof(struct word, at) };
 
-/* All messages but a CLAIM. */
-struct word {
-    struct control_head head;
-    struct view view; /* of DECISION */
-};
-
-static int say(int socket, enum shrink_type type, const struct view *view)
+int shrink_say(int socket, enum shrink_type type)
 {
-    struct word word = {.head.type = type};
-    if (view)
-        word.view = *view;
-    return control_send(socket, &word, sizeof word, NULL, 0, ANSWER_MS);
+    struct word word;
+    memset(&word, 0, WORD_BYTES);
+    word.head.type = type;
+    return control_send(socket, &word, WORD_BYTES, NULL, 0, SHRINK_ANSWER_MS);
+}
+
+static int say_decision(const struct reunion *m, const struct view *next, int guests, int identity,
+                        int socket)
+{
+    struct word word;
+    memset(&word, 0, WORD_BYTES);
+    word.head.type = SHRINK_DECISION;
+    word.view = *next;
+    word.identity = identity;
+    word.count = m->count;
+    word.guests = guests;
+    word.job = m->job;
+    return control_send(socket, &word, WORD_BYTES, m->at, (size_t)m->count * sizeof *m->at,
+                        SHRINK_ANSWER_MS);
+}
+
+/* Whether the message has the length of its type. */
+static bool is_whole(const struct word *word)
+{
+    size_t bytes = word->head.bytes + sizeof word->head, table = 0;
+    if (bytes < WORD_BYTES)
+        return false;
+    if (word->head.type == SHRINK_DECISION && word->count > 0 && word->count <= SHRINK_RANKS_MOST)
+        table = (size_t)word->count * sizeof *word->at;
+    return bytes == WORD_BYTES + table && (table > 0 || word->head.type != SHRINK_DECISION);
+}
+
+int shrink_await(int socket, struct word *word, enum shrink_type type, int64_t timeout_ms)
+{
+    int error = control_receive(socket, word, sizeof *word, timeout_ms, NULL, NULL);
+    return error ? error : word->head.type == type && is_whole(word) ? 0 : EPROTO;
 }
 
 /* -------- an attempt -------------------------------------------------------------------------- */
-
-enum outcome {
-    WAIT,  /* for more */
-    NEXT,  /* ask the next identity */
-    AGAIN, /* all begin again */
-    AGREED,
-    OUT, /* the others have continued without this process */
-};
 
 static void leave(struct attempt *a, int identity)
 {
@@ -114,6 +126,18 @@ static int64_t patience_ms(const struct attempt *a)
     return a->timed_out ? GRACE_MS : a->timeout_ms;
 }
 
+static struct claim claim_of(const struct attempt *a)
+{
+    const struct reunion *m = a->reunion;
+    struct claim claim = {.head = {.type = SHRINK_CLAIM},
+                          .timed_out = a->timed_out,
+                          .count = m->count,
+                          .base = m->base,
+                          .promise = m->promise};
+    door_guests(m->door, claim.guests);
+    return claim;
+}
+
 /* -------- the leader -------------------------------------------------------------------------- */
 
 static int64_t earlier_ns(int64_t a_ns, int64_t b_ns)
@@ -125,7 +149,7 @@ static int64_t earlier_ns(int64_t a_ns, int64_t b_ns)
 static bool awaited(const struct attempt *a, int identity)
 {
     return identity > a->reunion->identity && a->comers[identity].fate == ABSENT &&
-           has(&shrink_newest_base(a)->members, identity);
+           members_have(&shrink_newest_base(a)->members, identity);
 }
 
 static bool awaits_any(const struct attempt *a)
@@ -169,7 +193,7 @@ static bool obeys_summons(struct attempt *a, const struct hello *hello)
     if (hello->head.protocol != CONTROL_PROTOCOL || hello->run_id != m->job || leader < 0 ||
         leader >= m->count)
         return false;
-    if (hello->world_size != own.world_size || !has(&m->base.members, leader))
+    if (hello->world_size != own.world_size || !members_have(&m->base.members, leader))
         return true; /* of another world */
     a->timed_out = a->timed_out || hello->unused;
     if (leader < a->summoner && !a->comers[leader].unreachable)
@@ -228,7 +252,7 @@ static bool hear(struct attempt *a, int identity)
         return false;
     if (got == CONTROL_MESSAGE && comer->have == sizeof comer->claim &&
         claim->head.type == SHRINK_CLAIM && !has_closed(comer->socket) &&
-        say(comer->socket, SHRINK_HOLD, NULL) == 0) {
+        shrink_say(comer->socket, SHRINK_HOLD) == 0) {
         comer->fate = COME;
         return true;
     }
@@ -240,10 +264,12 @@ static bool hear(struct attempt *a, int identity)
 static void hold(struct attempt *a)
 {
     for (int i = 0; i < a->reunion->count; i++) {
-        struct word word = {.head.type = SHRINK_HOLD};
+        struct word word;
         if (a->comers[i].fate != COME)
             continue;
-        int error = control_send(a->comers[i].socket, &word, sizeof word, NULL, 0, -1);
+        memset(&word, 0, WORD_BYTES);
+        word.head.type = SHRINK_HOLD;
+        int error = control_send(a->comers[i].socket, &word, WORD_BYTES, NULL, 0, -1);
         if (error != 0 && error != EAGAIN)
             leave(a, i);
     }
@@ -254,7 +280,7 @@ static void take_over(struct attempt *a, int identity)
 {
     const struct view *base = shrink_newest_base(a);
     const struct claim *claim = &a->comers[identity].claim;
-    if (has(&base->members, identity) && claim->base.epoch == base->epoch)
+    if (members_have(&base->members, identity) && claim->base.epoch == base->epoch)
         a->timed_out = a->timed_out || claim->timed_out;
 }
 
@@ -300,43 +326,38 @@ static enum outcome again(struct attempt *a)
 {
     for (int i = 0; i < a->reunion->count; i++) {
         if (a->comers[i].socket >= 0)
-            say(a->comers[i].socket, SHRINK_AGAIN, NULL);
+            shrink_say(a->comers[i].socket, SHRINK_AGAIN);
     }
     leave_all(a);
     return AGAIN;
 }
 
-/* Gets a word of this type from another process. */
-static int await(int socket, struct word *word, enum shrink_type type, int64_t timeout_ms)
-{
-    int error = control_receive(socket, word, sizeof *word, timeout_ms, NULL, NULL);
-    bool whole = error == 0 && word->head.bytes == sizeof *word - sizeof word->head;
-    return error ? error : whole && word->head.type == type ? 0 : EPROTO;
-}
-
 /* Lets all members promise the new world, then enter it. */
-static enum outcome commit(struct attempt *a, const struct view *next)
+static enum outcome commit(struct attempt *a, struct view *next)
 {
     struct reunion *m = a->reunion;
     struct word word;
+    struct claim own = claim_of(a);
+    int guests = shrink_invite(a, &own, next);
     m->promise = *next;
     for (int i = 0; i < m->count; i++) {
-        if (i != m->identity && has(&next->members, i) &&
-            say(a->comers[i].socket, SHRINK_DECISION, next) != 0)
+        if (i != m->identity && members_have(&next->members, i) &&
+            say_decision(m, next, guests, i, a->comers[i].socket) != 0)
             return again(a);
     }
-    int64_t ready_ns = stream_deadline_ns(ANSWER_MS); /* for all; they wait longer for GO */
+    int64_t ready_ns = stream_deadline_ns(SHRINK_ANSWER_MS); /* for all; they wait longer for GO */
     for (int i = 0; i < m->count; i++) {
-        if (i != m->identity && has(&next->members, i) &&
-            await(a->comers[i].socket, &word, SHRINK_READY, stream_poll_ms(ready_ns) + 1) != 0)
+        if (i != m->identity && members_have(&next->members, i) &&
+            shrink_await(a->comers[i].socket, &word, SHRINK_READY, stream_poll_ms(ready_ns) + 1) !=
+                0)
             return again(a);
     }
     if (clock_now_ns() >= ready_ns) /* it was stopped, and they have gone */
         return again(a);
     enter(m, next);
     for (int i = 0; i < m->count; i++) { /* the new world's calls find out who got no GO */
-        if (i != m->identity && has(&next->members, i))
-            say(a->comers[i].socket, SHRINK_GO, NULL);
+        if (i != m->identity && members_have(&next->members, i))
+            shrink_say(a->comers[i].socket, SHRINK_GO);
     }
     return AGREED;
 }
@@ -349,18 +370,18 @@ static enum outcome lead(struct attempt *a)
     if (a->summoner < m->identity)
         return again(a);
     const struct members set = shrink_eligible(a);
-    if (!has(&set, m->identity)) {
+    if (!members_have(&set, m->identity)) {
         leave_all(a);
         return OUT;
     }
     for (int i = 0; i < m->count; i++) {
         if (awaited(a, i))
-            add(&m->silent, i);
+            members_add(&m->silent, i);
     }
     bool valid = shrink_decide(a, &set, &next);
     for (int i = 0; i < m->count; i++) {
-        if (a->comers[i].fate == COME && !has(&set, i)) {
-            say(a->comers[i].socket, SHRINK_EXCLUDED, NULL);
+        if (a->comers[i].fate == COME && !members_have(&set, i)) {
+            shrink_say(a->comers[i].socket, SHRINK_EXCLUDED);
             leave(a, i);
         }
     }
@@ -369,30 +390,29 @@ static enum outcome lead(struct attempt *a)
 
 /* -------- a comer ----------------------------------------------------------------------------- */
 
-static struct claim claim_of(const struct attempt *a)
+enum outcome shrink_obey(struct reunion *m, int socket, const struct word *decision)
 {
-    const struct reunion *m = a->reunion;
-    return (struct claim){.head = {.type = SHRINK_CLAIM},
-                          .timed_out = a->timed_out,
-                          .base = m->base,
-                          .promise = m->promise};
-}
-
-/* Promises the leader's decision and waits for GO. */
-static enum outcome obey(struct attempt *a, int socket, const struct view *next)
-{
-    struct reunion *m = a->reunion;
+    const struct view *next = &decision->view;
     struct members within = next->members;
     struct word word;
-    narrow(&within, &m->promise.members);
-    if (!has(&within, m->identity) || next->epoch <= m->promise.epoch ||
-        memcmp(&within, &next->members, sizeof within) != 0)
+    members_narrow(&within, &m->promise.members);
+    for (int i = decision->guests; i >= 0 && i < decision->count; i++) {
+        if (members_have(&next->members, i))
+            members_add(&within, i);
+    }
+    if (decision->identity != m->identity || !members_have(&within, m->identity) ||
+        next->epoch <= m->promise.epoch || memcmp(&within, &next->members, sizeof within) != 0)
         return AGAIN;
     m->promise = *next;
-    if (say(socket, SHRINK_READY, NULL) != 0 ||
-        await(socket, &word, SHRINK_GO, 2L * ANSWER_MS) != 0)
+    m->count = decision->count > m->count ? decision->count : m->count;
+    for (int i = 0; i < decision->count; i++) {
+        if (members_have(&next->members, i))
+            m->at[i] = decision->at[i];
+    }
+    if (shrink_say(socket, SHRINK_READY) != 0 ||
+        shrink_await(socket, &word, SHRINK_GO, 2L * SHRINK_ANSWER_MS) != 0)
         return AGAIN;
-    enter(m, next);
+    enter(m, &m->promise);
     return AGREED;
 }
 
@@ -400,7 +420,7 @@ static enum outcome obey(struct attempt *a, int socket, const struct view *next)
 static enum outcome give_up(struct attempt *a, int leader)
 {
     a->comers[leader].fate = SILENT;
-    add(&a->reunion->silent, leader);
+    members_add(&a->reunion->silent, leader);
     a->timed_out = true;
     return NEXT;
 }
@@ -422,7 +442,7 @@ static enum outcome hear_leader(struct attempt *a, int leader, int socket, struc
     case CONTROL_MESSAGE:
         break;
     }
-    if (*have != sizeof *word)
+    if (!is_whole(word))
         return AGAIN;
     switch (word->head.type) {
     case SHRINK_HOLD:
@@ -431,7 +451,7 @@ static enum outcome hear_leader(struct attempt *a, int leader, int socket, struc
     case SHRINK_EXCLUDED:
         return OUT;
     case SHRINK_DECISION:
-        return obey(a, socket, &word->view);
+        return shrink_obey(a->reunion, socket, word);
     default:
         return AGAIN;
     }
@@ -452,7 +472,7 @@ static enum outcome listen_to(struct attempt *a, int leader, int socket)
         struct hello hello;
         int other;
         size_t which;
-        int64_t wait_ms = holds ? ANSWER_MS : patience_ms(a);
+        int64_t wait_ms = holds ? SHRINK_ANSWER_MS : patience_ms(a);
         int64_t end_ns = earlier_ns(last_ns + wait_ms * NS_PER_MS, a->deadline_ns);
         switch (listener_wait(listener, earlier_ns(end_ns, hold_ns), a->sockets,
                               (size_t)a->reunion->count, &hello, &other, &which)) {
@@ -489,15 +509,14 @@ static enum outcome follow(struct attempt *a, int leader, int *socket)
 {
     const struct reunion *m = a->reunion;
     struct claim claim = claim_of(a);
-    int64_t connect_ms = a->timed_out ? GRACE_MS / 2 : ANSWER_MS;
-    int error = listener_join(&m->at[leader], m->job, m->identity, connect_ms, socket);
+    int error = listener_join(&m->at[leader], m->job, m->identity, CONNECT_MS, socket);
     if (error == ECONNREFUSED)
         a->comers[leader].fate = ENDED;
     if (error != 0) {
         a->comers[leader].unreachable = error != ECONNREFUSED;
         return error == ECONNREFUSED ? NEXT : give_up(a, leader);
     }
-    error = control_send(*socket, &claim, sizeof claim, NULL, 0, ANSWER_MS);
+    error = control_send(*socket, &claim, sizeof claim, NULL, 0, SHRINK_ANSWER_MS);
     enum outcome outcome = error == 0 ? listen_to(a, leader, *socket) : AGAIN;
     if (outcome != AGREED)
         stream_close(socket);
@@ -515,7 +534,7 @@ static enum outcome attempt(struct attempt *a, int *socket)
     }
     a->summoner = INT_MAX;
     for (int i = 0; i < m->identity; i++) {
-        if (!has(&m->base.members, i) || a->comers[i].fate == ENDED)
+        if (!members_have(&m->base.members, i) || a->comers[i].fate == ENDED)
             continue;
         enum outcome outcome = follow(a, i, socket);
         if (outcome != NEXT)
@@ -540,7 +559,7 @@ static enum status make_world(struct attempt *a, const struct world *failed, int
     if (!sockets || !world)
         TRY(FAIL(STATUS_NO_MEMORY, "world: out of memory"));
     for (int i = 0; i < m->count; i++) {
-        if (!has(&m->base.members, i))
+        if (!members_have(&m->base.members, i))
             continue;
         rank = i == m->identity ? size : rank;
         sockets[size++] = *socket < 0 ? a->comers[i].socket : -1;
@@ -553,7 +572,7 @@ static enum status make_world(struct attempt *a, const struct world *failed, int
     world->cancelled = world_rendezvous_broken;
     world->cancel_context = world;
     for (int i = 0; i < m->count; i++) {
-        if (*socket >= 0 || !has(&m->base.members, i))
+        if (*socket >= 0 || !members_have(&m->base.members, i))
             leave(a, i); /* it has asked this process to lead, or came too late */
         a->comers[i].socket = a->sockets[i] = -1;
     }
@@ -577,19 +596,25 @@ static void drain(struct listener *listener)
 static enum status gave_up(const struct attempt *a, const struct world *failed)
 {
     const struct reunion *m = a->reunion;
+    if (m->identity < 0)
+        return FAIL(
+            STATUS_TIMEOUT,
+            "join: the job did not let this worker in within %g s; slow steps need a larger "
+            "--startup-timeout",
+            (double)a->timeout_ms / 1000);
     char text[400];
     struct line line = line_in(text, sizeof text);
     int silent = 0;
     for (int i = 0; i < m->count && silent < 8; i++) {
-        if (i != m->identity && has(&m->base.members, i) && a->comers[i].fate != ENDED)
+        if (i != m->identity && members_have(&m->base.members, i) && a->comers[i].fate != ENDED)
             line_add(&line, "%s%d", silent++ ? ", " : "", i);
     }
     return FAIL(STATUS_TIMEOUT,
                 "shrink: rank %d on %s found too few ranks of its last world within %g s. These "
                 "are silent, and may have continued without it: %s (numbers of the first world). "
                 "Can the hosts reach each other? Slow ranks need a larger --timeout",
-                m->identity, failed->host, (double)(2 * a->timeout_ms + 4L * ANSWER_MS) / 1000,
-                text);
+                m->identity, failed->host,
+                (double)(2 * a->timeout_ms + 4L * SHRINK_ANSWER_MS) / 1000, text);
 }
 
 static enum status excluded(const struct world *failed)
@@ -602,27 +627,33 @@ static enum status excluded(const struct world *failed)
 
 /* -------- the interface ----------------------------------------------------------------------- */
 
-enum status reunion_open(struct world *world, const char *subnet)
+struct reunion *reunion_new(void)
+{
+    struct reunion *m = calloc(1, sizeof *m);
+    if (m)
+        m->listener.socket = m->identity = -1;
+    return m;
+}
+
+enum status reunion_open(struct world *world, const struct world_options *options)
 {
     enum status status;
     union address here;
     if (world->size > SHRINK_RANKS_MOST)
         return STATUS_OK; /* such a world cannot shrink */
-    size_t count = (size_t)world->size;
-    struct reunion *m = calloc(1, sizeof *m + count * sizeof *m->at);
+    struct reunion *m = reunion_new();
     if (!m)
         return FAIL(STATUS_NO_MEMORY, "world: out of memory");
     world->reunion = m;
-    m->listener.socket = -1;
     m->job = world->run_id;
     m->identity = world->rank;
     m->count = world->size;
     for (int i = 0; i < m->count; i++)
-        add(&m->base.members, i);
+        members_add(&m->base.members, i);
     m->promise = m->base;
-    status = world_choose_address(world, subnet, &here);
+    status = world_choose_address(world, options->subnet, &here);
     if (status == STATUS_OK) {
-        int error = listener_open(&m->listener, &here, count);
+        int error = listener_open(&m->listener, &here, SHRINK_RANKS_MOST);
         status = error == 0
                      ? STATUS_OK
                      : FAIL(status_from_errno(error), "world: cannot listen: %s", strerror(error));
@@ -633,14 +664,18 @@ enum status reunion_open(struct world *world, const char *subnet)
     TRY(told);
     for (int i = 0; i < m->count; i++)
         TRY(address_port(&m->at[i]) > 0 ? STATUS_OK : STATUS_TRANSPORT);
+    if (options->job)
+        m->door = door_open(&here, world->rank == 0, options);
 out:
     return status;
 }
 
 void reunion_close(struct reunion **reunion)
 {
-    if (*reunion)
+    if (*reunion) {
         listener_close(&(*reunion)->listener);
+        door_close(&(*reunion)->door);
+    }
     free(*reunion);
     *reunion = NULL;
 }
@@ -649,20 +684,25 @@ void reunion_close_in_child(const struct reunion *reunion)
 {
     if (reunion && reunion->listener.socket >= 0)
         close(reunion->listener.socket);
+    if (reunion)
+        door_close_in_child(reunion->door);
 }
 
-static struct attempt *attempt_new(struct reunion *m, bool timed_out, int64_t timeout_ms)
+void shrink_set_deadline(struct attempt *a)
 {
-    size_t count = (size_t)m->count;
-    struct attempt *a = calloc(1, sizeof *a + count * (sizeof *a->comers + sizeof *a->sockets));
+    a->deadline_ns = clock_now_ns() + (2 * a->timeout_ms + 4L * SHRINK_ANSWER_MS) * NS_PER_MS;
+}
+
+struct attempt *shrink_attempt_new(struct reunion *m, bool timed_out, int64_t timeout_ms)
+{
+    struct attempt *a = calloc(1, sizeof *a);
     if (!a)
         return NULL;
     a->reunion = m;
     a->timed_out = timed_out;
     a->timeout_ms = timeout_ms;
-    a->deadline_ns = clock_now_ns() + (2 * timeout_ms + 4L * ANSWER_MS) * NS_PER_MS;
-    a->sockets = (int *)(a->comers + count);
-    for (int i = 0; i < m->count; i++)
+    shrink_set_deadline(a);
+    for (int i = 0; i < SHRINK_RANKS_MOST; i++)
         a->comers[i].socket = a->sockets[i] = -1;
     return a;
 }
@@ -673,23 +713,17 @@ static bool may_retry(enum status status)
     return status == STATUS_TRANSPORT || status == STATUS_TIMEOUT || status == STATUS_PROTOCOL;
 }
 
-enum status world_shrink(struct world **out, struct world *failed, bool timed_out,
-                         int64_t timeout_ms)
+enum status shrink_next_world(struct world **out, struct world *failed, struct attempt *a)
 {
     enum status status = STATUS_OK;
-    struct reunion *m = failed->reunion;
+    struct reunion *m = a->reunion;
     int socket = -1;
-    *out = NULL;
-    if (!m)
-        return FAIL(STATUS_UNSUPPORTED,
-                    "shrink: only ranks that met at a rendezvous, up to %d, can continue without "
-                    "the others; MPI ends all ranks",
-                    SHRINK_RANKS_MOST);
-    struct attempt *a = attempt_new(m, timed_out, timeout_ms);
-    if (!a)
-        return FAIL(STATUS_NO_MEMORY, "shrink: out of memory");
     for (;;) {
-        enum outcome outcome = m->excluded ? OUT : attempt(a, &socket);
+        enum outcome outcome = m->excluded       ? OUT
+                               : m->identity < 0 ? shrink_enter(a, &socket)
+                                                 : attempt(a, &socket);
+        if (outcome == REFUSED)
+            TRY(a->refused);
         if (outcome == OUT) {
             m->excluded = true;
             listener_close(&m->listener); /* this process leads no more */
@@ -705,11 +739,12 @@ enum status world_shrink(struct world **out, struct world *failed, bool timed_ou
             TRY(may_retry(status) ? STATUS_OK : status);
             a->timed_out = a->timed_out || status == STATUS_TIMEOUT;
         }
-        if (clock_now_ns() >= a->deadline_ns)
+        if (a->deadline_ns > 0 && clock_now_ns() >= a->deadline_ns)
             TRY(gave_up(a, failed));
         clock_sleep_until_ns(clock_now_ns() + PAUSE_MS * NS_PER_MS);
     }
     drain(&m->listener);
+    door_clear(m->door);
     (*out)->reunion = m;
     failed->reunion = NULL;
 out:
@@ -719,8 +754,33 @@ out:
     return status;
 }
 
+enum status world_shrink(struct world **out, struct world *failed, bool timed_out,
+                         int64_t timeout_ms)
+{
+    *out = NULL;
+    if (!failed->reunion)
+        return FAIL(STATUS_UNSUPPORTED,
+                    "shrink: only ranks that met at a rendezvous, up to %d, can continue without "
+                    "the others; MPI ends all ranks",
+                    SHRINK_RANKS_MOST);
+    struct attempt *a = shrink_attempt_new(failed->reunion, timed_out, timeout_ms);
+    if (!a)
+        return FAIL(STATUS_NO_MEMORY, "shrink: out of memory");
+    return shrink_next_world(out, failed, a);
+}
+
 void world_shrink_again(struct world *failed, struct world *shrunk)
 {
     failed->reunion = shrunk->reunion;
     shrunk->reunion = NULL;
+}
+
+int world_identity(const struct world *world, int rank)
+{
+    const struct reunion *m = world->reunion;
+    for (int i = 0; m && i < m->count; i++) {
+        if (members_have(&m->base.members, i) && rank-- == 0)
+            return i;
+    }
+    return -1;
 }

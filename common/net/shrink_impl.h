@@ -1,6 +1,6 @@
 /*
- * Internal to shrink.c and shrink_vote.c: what the survivors of a world know of each other, and the
- * rule by which a leader decides on the next world. Pure: no messages, no clock.
+ * Internal to shrink.c, shrink_vote.c and shrink_join.c: what the survivors of a world know of each
+ * other, the rule by which a leader decides on the next world, and how newcomers enter it.
  */
 #ifndef PSRING_COMMON_NET_SHRINK_IMPL_H
 #define PSRING_COMMON_NET_SHRINK_IMPL_H
@@ -9,27 +9,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/status.h"
 #include "common/net/control.h"
+#include "common/net/world.h"
 
-enum { SHRINK_RANKS_MOST = 1024, SHRINK_WORDS = SHRINK_RANKS_MOST / 64 };
+enum {
+    SHRINK_RANKS_MOST = 1024, /* identities in the life of a job */
+    SHRINK_WORDS = SHRINK_RANKS_MOST / 64,
+    SHRINK_GUESTS_MOST = 4,  /* newcomers of one decision; further ones wait for the next */
+    SHRINK_ANSWER_MS = 1500, /* for a message that its sender owes at once */
+};
 
 /* A set of identities. */
 struct members {
     uint64_t words[SHRINK_WORDS];
 };
 
-static inline bool has(const struct members *set, int identity)
+static inline bool members_have(const struct members *set, int identity)
 {
     return set->words[identity / 64] >> identity % 64 & 1;
 }
 
-static inline void add(struct members *set, int identity)
+static inline void members_add(struct members *set, int identity)
 {
     set->words[identity / 64] |= UINT64_C(1) << identity % 64;
 }
 
 /* Keeps what is in `to`, too. */
-static inline void narrow(struct members *set, const struct members *to)
+static inline void members_narrow(struct members *set, const struct members *to)
 {
     for (int word = 0; word < SHRINK_WORDS; word++)
         set->words[word] &= to->words[word];
@@ -41,23 +48,34 @@ struct view {
     struct members members;
 };
 
+struct door; /* shrink_join.c */
+
 struct reunion {
     struct listener listener;
-    uint64_t job;        /* the first world's run id */
-    int identity, count; /* rank and size of the first world */
+    uint64_t job; /* the first world's run id */
+    int identity; /* rank in the first world; of a newcomer: as a leader gave it; -1: none yet */
+    int count;    /* of the identities that exist, as far as this process knows */
+    struct door *door; /* where newcomers knock; NULL: none can */
     bool excluded;
-    struct view base;      /* the last world that this process has entered */
-    struct view promise;   /* the last one for which it has sent READY */
-    struct members silent; /* did not answer since it entered that world */
-    union address at[];    /* (count): where the processes meet, by identity */
+    struct view base;                    /* the last world that this process has entered */
+    struct view promise;                 /* the last one for which it has sent READY */
+    struct members silent;               /* did not answer since it entered that world */
+    union address at[SHRINK_RANKS_MOST]; /* where the members of `promise` meet, by identity */
+};
+
+/* A newcomer that has knocked at a door. */
+struct invitation {
+    uint64_t ticket;  /* the run id in the hello of the leader that it awaits; 0: no invitation */
+    union address at; /* where it awaits that */
 };
 
 /* From a comer, whose identity its hello had. */
 struct claim {
     struct control_head head;
     uint32_t timed_out; /* its world failed because a rank was silent */
-    uint32_t unused;
+    int32_t count;      /* as in its reunion */
     struct view base, promise;
+    struct invitation guests[SHRINK_GUESTS_MOST];
 };
 
 enum fate {
@@ -82,9 +100,50 @@ struct attempt {
     bool timed_out;
     int summoner; /* a lower identity that leads and awaits this process; INT_MAX: none */
     int64_t timeout_ms, deadline_ns;
-    int *sockets;          /* (count): copies of the comers' sockets, for listener_wait; -1: none */
-    struct comer comers[]; /* (count) by identity */
+    enum status refused;            /* why a newcomer may not enter */
+    int sockets[SHRINK_RANKS_MOST]; /* copies of the comers' sockets, for listener_wait; -1: none */
+    struct comer comers[SHRINK_RANKS_MOST]; /* by identity */
 };
+
+enum outcome {
+    WAIT,  /* for more */
+    NEXT,  /* ask the next identity */
+    AGAIN, /* all begin again */
+    AGREED,
+    OUT,     /* the others have continued without this process */
+    REFUSED, /* a newcomer */
+};
+
+enum shrink_type {
+    SHRINK_CLAIM = CONTROL_SHRINK,
+    SHRINK_HOLD,
+    SHRINK_AGAIN,    /* this attempt has failed */
+    SHRINK_EXCLUDED, /* the others have continued without the receiver */
+    SHRINK_DECISION,
+    SHRINK_READY,
+    SHRINK_GO,
+    SHRINK_KNOCK,
+};
+
+/* All messages but CLAIM and KNOCK. */
+struct word {
+    struct control_head head;
+    /* Only of DECISION: */
+    struct view view;
+    int32_t identity; /* the receiver's */
+    int32_t count;    /* of the identities that exist */
+    int32_t guests;   /* the first identity of the decision's newcomers */
+    uint32_t unused;
+    uint64_t job;
+    union address at[SHRINK_RANKS_MOST]; /* (count) by identity; only those of members are valid */
+};
+
+/* Sends a word other than DECISION. / Gets a word of this type. 0 or an errno value. */
+int shrink_say(int socket, enum shrink_type type);
+int shrink_await(int socket, struct word *word, enum shrink_type type, int64_t timeout_ms);
+
+/* Promises the leader's decision and waits for GO. */
+enum outcome shrink_obey(struct reunion *reunion, int socket, const struct word *decision);
 
 /* The last world that a process here has entered. */
 const struct view *shrink_newest_base(const struct attempt *a);
@@ -94,5 +153,32 @@ struct members shrink_eligible(const struct attempt *a);
 
 /* Decides on the next world, of those in `set` who have come. False: too few have. */
 bool shrink_decide(const struct attempt *a, const struct members *set, struct view *next);
+
+/* A process that is in no world yet. NULL: no memory. */
+struct reunion *reunion_new(void);
+struct attempt *shrink_attempt_new(struct reunion *reunion, bool timed_out, int64_t timeout_ms);
+/* Until which a member attempts to agree. */
+void shrink_set_deadline(struct attempt *a);
+/* Attempts until this process is in a world after `failed`. Frees `a`. */
+enum status shrink_next_world(struct world **out, struct world *failed, struct attempt *a);
+
+/* -------- newcomers (shrink_join.c) ----------------------------------------------------------- */
+
+/* A rank's door: it listens at `here`, with the port of the rendezvous if that is free and `first`
+ * is true. NULL: logged. */
+struct door *door_open(const union address *here, bool first, const struct world_options *options);
+void door_close(struct door **door);
+void door_close_in_child(const struct door *door);
+/* The newcomers that may enter the next world; `door` may be NULL. */
+void door_guests(const struct door *door, struct invitation guests[SHRINK_GUESTS_MOST]);
+/* After a new world: those that are not in it knock again. */
+void door_clear(struct door *door);
+
+/* The leader: connects to the newcomers that the claims name and adds those that live to `next`.
+ * Returns the identity of the first. */
+int shrink_invite(struct attempt *a, const struct claim *own, struct view *next);
+
+/* One attempt of a process whose reunion has no identity. AGREED: *socket leads to the leader. */
+enum outcome shrink_enter(struct attempt *a, int *socket);
 
 #endif

@@ -8,15 +8,16 @@ static bool may_follow(const struct attempt *a, const struct members *set,
     int all = 0, ours = 0, lowest = -1;
     bool known = true;
     for (int i = 0; i < a->reunion->count; i++) {
-        if (!has(set, i))
+        if (!members_have(set, i))
             continue;
         all++;
-        ours += has(members, i);
+        ours += members_have(members, i);
         lowest = lowest < 0 ? i : lowest;
-        bool ended = a->comers[i].fate == ENDED && !has(&a->reunion->silent, i);
-        known = known && (has(members, i) || ended);
+        bool ended = a->comers[i].fate == ENDED && !members_have(&a->reunion->silent, i);
+        known = known && (members_have(members, i) || ended);
     }
-    return known || 2 * ours > all || (2 * ours == all && lowest >= 0 && has(members, lowest));
+    return known || 2 * ours > all ||
+           (2 * ours == all && lowest >= 0 && members_have(members, lowest));
 }
 
 const struct view *shrink_newest_base(const struct attempt *a)
@@ -34,11 +35,11 @@ struct members shrink_eligible(const struct attempt *a)
 {
     const struct view *base = shrink_newest_base(a);
     struct members set = base->members;
-    if (has(&base->members, a->reunion->identity))
-        narrow(&set, &a->reunion->promise.members);
+    if (members_have(&base->members, a->reunion->identity))
+        members_narrow(&set, &a->reunion->promise.members);
     for (int i = 0; i < a->reunion->count; i++) {
-        if (a->comers[i].fate == COME && has(&base->members, i))
-            narrow(&set, &a->comers[i].claim.promise.members);
+        if (a->comers[i].fate == COME && members_have(&base->members, i))
+            members_narrow(&set, &a->comers[i].claim.promise.members);
     }
     return set;
 }
@@ -51,8 +52,8 @@ bool shrink_decide(const struct attempt *a, const struct members *set, struct vi
         bool here = i == m->identity || a->comers[i].fate == COME;
         if (here && i != m->identity && a->comers[i].claim.promise.epoch > next->epoch)
             next->epoch = a->comers[i].claim.promise.epoch;
-        if (here && has(set, i))
-            add(&next->members, i);
+        if (here && members_have(set, i))
+            members_add(&next->members, i);
     }
     next->epoch++;
     return may_follow(a, &shrink_newest_base(a)->members, &next->members);

@@ -132,7 +132,7 @@ enum status world_open(struct world **out, int *argc, char ***argv,
         TRY(world_mpi_open(world, argc, argv, options));
     TRY(world_settle(world, options->subnet));
     if (options->shrinks && options->rendezvous && world->size > 1)
-        TRY(reunion_open(world, options->subnet));
+        TRY(reunion_open(world, options));
     *out = world;
     return STATUS_OK;
 out:

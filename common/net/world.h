@@ -71,6 +71,9 @@ struct world_options {
     void *cancel_context;
     bool embedded;        /* libpsring: sets no environment variables of the program */
     bool shrinks;         /* with `rendezvous`: world_shrink may follow */
+    const char *job;      /* with `shrinks`: options that all workers have in common, below 4,096
+                           * bytes; newcomers with the same may join. NULL: nobody can */
+    uint64_t join_after;  /* of world_join */
     bool alone;           /* no MPI and no rendezvous: a world of one */
     const void *mpi_comm; /* with MPI: an MPI_Comm, whose ranks are the world; NULL: all */
 };
@@ -121,6 +124,26 @@ void world_fail(struct world *world, enum status status, const char *why);
  */
 enum status world_shrink(struct world **world, struct world *failed, bool timed_out,
                          int64_t timeout_ms);
+/*
+ * Newcomers (shrink_join.c). Each rank of a world with a `job` listens for them at a *door*.
+ *
+ * world_newcomers answers those that have knocked, without waiting. Returns the step after which
+ * the first of them wants to enter; UINT64_MAX: none. `step`: done so far. `most`: refuses those
+ * that would be more; 0: no limit. All ranks call world_fail and world_shrink after the same step;
+ * the new world then has up to four of those that want to enter after `step` or before, with the
+ * last ranks. world_door: where newcomers can knock; false: nowhere.
+ *
+ * world_join enters such a world as a newcomer. Of `options` it uses rendezvous (a door), token,
+ * job, startup_timeout_ms, and join_after: the step after which it enters, for which it waits
+ * without limit. STATUS_USAGE: refused. STATUS_TIMEOUT: not let in. Logged.
+ */
+uint64_t world_newcomers(struct world *world, uint64_t step, int most);
+bool world_door(const struct world *world, union address *door);
+enum status world_join(struct world **world, const struct world_options *options);
+
+/* The rank in the first world, or the number that a newcomer got; -1: the world cannot shrink. */
+int world_identity(const struct world *world, int rank);
+
 /* `shrunk`, which came from world_shrink, has failed before it was used: `failed` may shrink
  * again. */
 void world_shrink_again(struct world *failed, struct world *shrunk);

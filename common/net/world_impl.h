@@ -81,8 +81,9 @@ bool world_rendezvous_broken(void *world);
 /* After one of these: who shares a host, the run id, the addresses. Collective. */
 enum status world_settle(struct world *world, const char *subnet);
 
-/* The socket at which survivors meet (shrink.c): sets world->reunion. Collective. */
-enum status reunion_open(struct world *world, const char *subnet);
+/* The socket at which survivors meet (shrink.c), and with options->job the door for newcomers: sets
+ * world->reunion. Collective. */
+enum status reunion_open(struct world *world, const struct world_options *options);
 void reunion_close(struct reunion **reunion);
 void reunion_close_in_child(const struct reunion *reunion);
 

@@ -220,16 +220,11 @@ void config_visit(const struct config *config,
 
 /* Options that may differ between hosts, and options that only rank 0 uses. All other options
  * decide messages or bits of results. */
-static const char *const free_options[] = {"rendezvous",    "rank",
-                                           "subnet",        "threads",
-                                           "data",          "timeout",
-                                           "network",       "startup-timeout",
-                                           "data-threads",  "prefetch-batches",
-                                           "metrics",       "json",
-                                           "csv",           "verbose",
-                                           "join-after",    "leave-after",
-                                           "stall-warning", "cost-model",
-                                           "token"};
+static const char *const free_options[] = {
+    "rendezvous", "rank",    "world-size",      "subnet",       "threads",          "data",
+    "timeout",    "network", "startup-timeout", "data-threads", "prefetch-batches", "metrics",
+    "json",       "csv",     "verbose",         "join-after",   "leave-after",      "stall-warning",
+    "cost-model", "token"};
 
 enum { VALUE_BYTES = 512 }; /* of a value that are compared: --sizes with the most sizes fits */
 
@@ -327,7 +322,7 @@ static enum status choose_gpu(struct config *config, struct world *world)
     TRY(topology_init(&topology, world->size, (int)config->servers, config->placement));
     bool worker = topology_node(&topology, world->rank, NODE_WORKER) >= 0;
     status = gpus_choose(world, worker, config->share_gpu, &config->gpu);
-    if (status != STATUS_UNSUPPORTED || !config->elastic.join)
+    if (status != STATUS_UNSUPPORTED || !(config->elastic.join || config->elastic.survives))
         return status;
     /* An elastic job continues with the workers that have a GPU. */
     if (!worker || config->gpu >= 0)

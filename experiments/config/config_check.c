@@ -29,14 +29,13 @@ struct config_conflict {
 
 /* A rule holds for the commands that have both options. */
 static const struct config_conflict conflicts[] = {
-    {"join", NULL, NEEDS, "backend", "ps", "only --backend ps has servers; add that"},
     {"join", NULL, EXCLUDES, "placement", NULL,
      "its servers are separate processes; leave --placement out"},
     {"join", NULL, NEEDS, "sync", "bsp",
      "workers join and leave between steps, which needs --sync bsp without --backup-workers"},
     {"join", NULL, EXCLUDES, "backup-workers", NULL,
      "workers join and leave between steps, which needs --sync bsp without --backup-workers"},
-#define NUMBERED "the server numbers the workers; leave --rendezvous, --rank and --world-size out"
+#define NUMBERED "the job numbers its workers; leave --rendezvous, --rank and --world-size out"
     {"join", NULL, EXCLUDES, "rendezvous", NULL, NUMBERED},
     {"join", NULL, EXCLUDES, "rank", NULL, NUMBERED},
     {"join", NULL, EXCLUDES, "world-size", NULL, NUMBERED},
@@ -74,8 +73,6 @@ static const struct config_conflict conflicts[] = {
     }
     CHANGING_WORKERS("join"),
     CHANGING_WORKERS("elastic"),
-    {"elastic", NULL, EXCLUDES, "join", NULL,
-     "a job with servers is elastic without it; leave --elastic out"},
 #define ELASTIC                                                                                    \
     "applies only to a worker of an elastic job; add --join tcp://HOST:PORT, or leave it out"
     {"join-after", NULL, NEEDS, "join", NULL, ELASTIC},
@@ -374,6 +371,13 @@ static enum status check_elastic(struct config *config)
     if (launcher_mpi_rank() >= 0)
         return FAIL(STATUS_USAGE, "--join %s: start each worker by itself, without mpirun or srun",
                     config->elastic.join);
+    if (config->elastic.survives)
+        return check_address("join", config->elastic.join);
+    if (strcmp(config_backend(config)->name, "ps") != 0)
+        return FAIL(STATUS_USAGE,
+                    "--join: found --backend %s, expected ps, whose servers it names; or add "
+                    "--elastic to join a job without servers",
+                    config_backend(config)->name);
     TRY(check_elastic_servers(config));
 out:
     return status;
@@ -390,15 +394,17 @@ static enum status check_survival(const struct config *config)
                     (long long)config->elastic.leave_after);
     if (!config->elastic.survives)
         return STATUS_OK;
-    if (!config->rendezvous)
+    if (!config->rendezvous && !config->elastic.join)
         return FAIL(STATUS_USAGE,
                     "--elastic: a launcher of MPI ends all ranks when one is lost; start "
-                    "each rank by itself, with --rendezvous, --rank and --world-size");
+                    "each rank by itself, with --rendezvous, --rank and --world-size, or with "
+                    "--join to join a running job");
     if (config_is_auto(config) || (strcmp(backend, "ring") != 0 && strcmp(backend, "rhd") != 0))
-        return FAIL(STATUS_USAGE,
-                    "--elastic: found --backend %s, expected ring or rhd; for servers use psring "
-                    "serve and psring train --join",
-                    backend);
+        return FAIL(
+            STATUS_USAGE,
+            "--elastic: found --backend %s, expected ring or rhd; leave it out for a job with "
+            "servers (psring serve), which is elastic without it",
+            backend);
     return STATUS_OK;
 }
 

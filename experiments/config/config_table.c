@@ -212,8 +212,8 @@ static const struct config_row rows[] = {
       .help = "Set the number of ranks. Only with --rendezvous."}},
     {RUNS(TRAIN),
      {"join", 0, OPTION_STRING, FIELD(elastic.join), .metavar = "ADDRESS,...",
-      .help = "Join the job of these servers (tcp://HOST:PORT, see psring serve). Only with "
-              "--backend ps.",
+      .help = "Join the running job of these servers (tcp://HOST:PORT, see psring serve), or with "
+              "--elastic the job of the worker that listens there.",
       SATELLITE(ELASTIC)}},
     {RUNS(TRAIN),
      {"join-after", 0, OPTION_INT, FIELD(elastic.join_after), "0", 0, 1e12, .metavar = "N",
@@ -225,9 +225,8 @@ static const struct config_row rows[] = {
       SATELLITE(ELASTIC)}},
     {RUNS(TRAIN),
      {"elastic", 0, OPTION_FLAG, FIELD(elastic.survives),
-      .help =
-          "Continue without ranks that are lost or leave. Only with --rendezvous, and --backend "
-          "ring or rhd.",
+      .help = "Continue when workers are lost, leave or join, without servers. Only with "
+              "--rendezvous or --join, and --backend ring or rhd.",
       SATELLITE(ELASTIC)}},
     {RUNS(AVERAGE | SERVE),
      {"token", 0, OPTION_STRING, FIELD(token), .metavar = "TEXT",

@@ -18,8 +18,7 @@ static void add_line(void *context, const char *name, const char *value)
     struct lines *lines = context;
     const struct config_row *row = lines->table->rows[lines->visited++];
     bool flag = row->spec.type == OPTION_FLAG;
-    bool numbers = strcmp(name, "world-size") == 0; /* each generation has its own */
-    if (config_is_free(name) || numbers || !(row->runs & lines->run) || !value[0] ||
+    if (config_is_free(name) || !(row->runs & lines->run) || !value[0] ||
         (flag && strcmp(value, "true") != 0))
         return;
     size_t left = lines->used < lines->size ? lines->size - lines->used : 0;

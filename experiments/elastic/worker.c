@@ -1,9 +1,9 @@
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/net/address.h"
 #include "common/net/world.h"
 #include "experiments/config/launch.h"
 #include "experiments/elastic/elastic.h"
@@ -56,19 +56,12 @@ out:
 
 /* -------- a worker ---------------------------------------------------------------------------- */
 
-/* The largest number of workers with which an epoch has a step. */
-static int workers_most(const struct config *config, const struct generation *g)
-{
-    size_t most = g->dataset ? g->dataset->train.count / (size_t)config->batch : 0;
-    return most < INT_MAX ? (int)most : 0;
-}
-
 static struct member_place place_of(const struct config *config, const struct generation *g,
                                     enum status ended)
 {
     struct member_place place = {.step = g->weights ? g->own.step : MEMBER_NO_STEP,
                                  .images = g->own_images,
-                                 .workers_most = workers_most(config, g),
+                                 .workers_most = generation_workers_most(config, g->dataset),
                                  .ended = ended};
     memcpy(place.note, &g->own, sizeof g->own);
     return place;
@@ -124,66 +117,63 @@ static enum status take_part(const struct config *config, struct generation *g)
 
 /* -------- without servers --------------------------------------------------------------------
  *
- * psring train --elastic: the ranks meet at a rendezvous. Whenever one is lost or leaves, the
- * others agree on a world without it (common/net/shrink.c). */
+ * psring train --elastic: the ranks meet at a rendezvous. Whenever one is lost or leaves, or
+ * newcomers want to join, the others agree on the next world (common/net/shrink.c). */
 
-static void watch_nobody(struct member *member, void (*interrupt)(void *context), void *context)
-{
-    (void)member;
-    (void)interrupt;
-    (void)context;
-}
-
-static uint64_t nobody_joins(const struct member *member)
-{
-    (void)member;
-    return UINT64_MAX;
-}
-
-/* The ranks of the first world, and those that are lost. */
-struct ranks {
+/* The workers that have been in a world of this process, by identity (world_identity). */
+struct roll {
     int count;
-    char (*hosts)[WORLD_HOST_BYTES];
-    bool *gone;
+    struct present {
+        char host[WORLD_HOST_BYTES];
+        bool here; /* in the last world, with this rank */
+        int rank;
+    } * workers;
 };
 
-static enum status ranks_init(struct ranks *ranks, const struct world *world)
+static enum status roll_extend(struct roll *roll, int count)
 {
-    size_t count = (size_t)world->size;
-    ranks->count = world->size;
-    ranks->hosts = calloc(count, sizeof *ranks->hosts);
-    ranks->gone = calloc(count, sizeof *ranks->gone);
-    if (!ranks->hosts || !ranks->gone)
-        return FAIL(STATUS_NO_MEMORY, "no memory for %zu workers", count);
-    memcpy(ranks->hosts, world->hosts, count * sizeof *ranks->hosts);
+    if (count <= roll->count)
+        return STATUS_OK;
+    struct present *workers = realloc(roll->workers, (size_t)count * sizeof *workers);
+    if (!workers)
+        return FAIL(STATUS_NO_MEMORY, "no memory for %d workers", count);
+    memset(workers + roll->count, 0, (size_t)(count - roll->count) * sizeof *workers);
+    roll->workers = workers;
+    roll->count = count;
     return STATUS_OK;
 }
 
-static void ranks_fini(struct ranks *ranks)
+/* Worker 0 reports who has been lost or has come since the last call. */
+static enum status call_roll(struct roll *roll, const struct world *world, uint64_t step)
 {
-    free(ranks->hosts);
-    free(ranks->gone);
+    bool reports = world->rank == 0 && roll->count > 0;
+    int rank = 0, last = world_identity(world, world->size - 1);
+    enum status status = roll_extend(roll, last + 1);
+    for (int i = 0; status == STATUS_OK && i < roll->count; i++) {
+        struct present *worker = &roll->workers[i];
+        bool here = rank < world->size && world_identity(world, rank) == i;
+        if (reports && worker->here && !here)
+            log_warn("worker %d on %s is lost or has left: %d workers continue after step %llu",
+                     worker->rank, worker->host, world->size, (unsigned long long)step);
+        if (reports && here && !worker->here)
+            log_info("worker %d on %s has joined: %d workers continue after step %llu", rank,
+                     world->hosts[rank], world->size, (unsigned long long)step);
+        worker->here = here;
+        worker->rank = rank;
+        if (here)
+            memcpy(worker->host, world->hosts[rank++], sizeof worker->host);
+    }
+    return status;
 }
 
-/* Worker 0 reports which ranks have been lost since the last call. `rank`: this process's. */
-static enum status report_lost(struct ranks *ranks, struct world *world, int rank, uint64_t step)
+/* Worker 0 prints where newcomers can join. */
+static void open_doors(const struct config *config, const struct world *world)
 {
-    enum status status;
-    int *present = calloc((size_t)world->size, sizeof *present);
-    if (!present)
-        return FAIL(STATUS_NO_MEMORY, "no memory for %d workers", world->size);
-    TRY(world_gather(world, NULL, &rank, sizeof rank, present));
-    for (int r = 0, i = 0; r < ranks->count; r++) {
-        bool here = i < world->size && present[i] == r;
-        i += here;
-        if (!here && !ranks->gone[r] && world->rank == 0)
-            log_warn("rank %d on %s is lost or has left: %d of %d workers continue after step %llu",
-                     r, ranks->hosts[r], world->size, ranks->count, (unsigned long long)step);
-        ranks->gone[r] = !here;
-    }
-out:
-    free(present);
-    return status;
+    union address door;
+    char at[ADDRESS_URI_BYTES];
+    if (world->rank == 0 && world_door(world, &door))
+        log_info("workers can join: psring train --backend %s --elastic --join %s ...",
+                 config_backend(config)->name, address_uri(&door, at));
 }
 
 /* Worker 0 gets the weights and the optimizer's state of a worker that has done one step more. */
@@ -233,16 +223,24 @@ static enum status check_finite(const struct generation *g)
 }
 
 /* The next generation continues where the worker ends that has done the most steps. Workers are at
- * most one step apart, and all have weights once one has done a step. */
-static enum status agree_on_start(struct generation *g, struct world *world, int64_t batch)
+ * most one step apart, and all but newcomers have weights once one has done a step. `newcomer`:
+ * this process is one. Newcomers have the last ranks: if worker 0 is one, no other worker is left.
+ */
+static enum status agree_on_start(struct generation *g, struct world *world, int64_t batch,
+                                  bool newcomer)
 {
     enum status status = STATUS_OK;
     struct position mine = g->weights ? g->own : (struct position){0};
     struct position *all = calloc((size_t)world->size, sizeof *all);
-    int ahead = 0;
+    int ahead = 0, lost = newcomer && !g->weights;
     if (!all)
         TRY(FAIL(STATUS_NO_MEMORY, "no memory for %d workers", world->size));
     TRY(check_finite(g));
+    TRY(world_broadcast(world, NULL, &lost, sizeof lost));
+    if (lost)
+        TRY(FAIL(STATUS_WRONG,
+                 "the workers that had the weights are lost before the newcomers got them; start "
+                 "the job again"));
     TRY(world_gather(world, NULL, &mine, sizeof mine, all));
     for (int rank = 1; rank < world->size; rank++)
         ahead = all[rank].step > all[ahead].step ? rank : ahead;
@@ -255,59 +253,76 @@ out:
 }
 
 static enum status one_generation(const struct config *job, struct generation *g,
-                                  struct world *world, struct ranks *ranks)
+                                  struct world *world, struct roll *roll, bool newcomer)
 {
     enum status status;
     struct config config = *job; /* config_resolve fills in values of this world */
-    if (world->size < ranks->count && config.radix > world->size)
+    if (config.radix > world->size)
         config.radix = world->size > 2 ? world->size : 2;
     TRY(config_resolve(&config, world));
-    TRY(agree_on_start(g, world, config.batch));
-    TRY(report_lost(ranks, world, (int)job->rank, g->start.step));
+    TRY(agree_on_start(g, world, config.batch, newcomer));
+    TRY(call_roll(roll, world, g->start.step));
+    open_doors(&config, world);
     TRY(train_generation(&config, world, g));
     status = world_barrier(world, NULL); /* a worker that has lost the last average gets it */
 out:
     return status;
 }
 
-static enum status open_first(const struct config *config, struct world **world)
+/* Opens the first world of this process. *config becomes that of the workers of the first world. */
+static enum status open_first(struct config *config, struct world **world)
 {
+    enum { JOB_BYTES = 4000 };
     enum status status;
     uint64_t token;
-    char name[24];
-    snprintf(name, sizeof name, "rank %d", (int)config->rank);
-    log_set_name(name);
+    char name[24], job[JOB_BYTES];
+    const char *door = config->elastic.join;
+    struct world_options options = {
+        .subnet = config->subnet,
+        .startup_timeout_ms = (int64_t)(config->startup_timeout * 1000),
+        .rendezvous = door ? door : config->rendezvous,
+        .rank = (int)config->rank,
+        .size = (int)config->world_size,
+        .shrinks = true,
+        .job = job,
+        .join_after = (uint64_t)config->elastic.join_after,
+    };
+    config->elastic.join = NULL;
     TRY(launch_job(config, &token));
-    status = world_open(world, NULL, NULL,
-                        &(struct world_options){
-                            .subnet = config->subnet,
-                            .startup_timeout_ms = (int64_t)(config->startup_timeout * 1000),
-                            .rendezvous = config->rendezvous,
-                            .token = token,
-                            .rank = (int)config->rank,
-                            .size = (int)config->world_size,
-                            .shrinks = true,
-                        });
+    options.token = token;
+    if (!elastic_options_write(config, job, sizeof job))
+        TRY(FAIL(STATUS_USAGE, "--elastic: the options are too long, expected at most %d bytes",
+                 JOB_BYTES));
+    if (!door) {
+        snprintf(name, sizeof name, "rank %d", (int)config->rank);
+        log_set_name(name);
+        return world_open(world, NULL, NULL, &options);
+    }
+    log_set_name("newcomer");
+    TRY(world_join(world, &options));
 out:
     return status;
 }
 
 /* Trains in one world after the other. *left: this worker leaves as agreed. */
 static enum status train_in_worlds(const struct config *config, struct generation *g,
-                                   struct ranks *ranks, struct world **world, bool *left)
+                                   struct roll *roll, struct world **world, bool newcomer,
+                                   bool *left)
 {
     enum status status;
     for (;;) {
         struct world *next;
         (*world)->stall_warning_ms = (int64_t)(config->stall_warning * 1000);
-        status = one_generation(config, g, *world, ranks);
+        (*world)->timeout_ms = (int64_t)(config->startup_timeout * 1000); /* for its set-up */
+        status = one_generation(config, g, *world, roll, newcomer);
         *left = status == STATUS_STOPPED && wants_to_leave(g);
         if (status == STATUS_OK || *left || !elastic_goes_on(status))
             return status;
+        world_newcomers(*world, g->weights ? g->own.step : 0,
+                        generation_workers_most(config, g->dataset));
         world_fail(*world, status, "another rank has left this world");
         TRY(world_shrink(&next, *world, status == STATUS_TIMEOUT,
                          (int64_t)(config->timeout * 1000)));
-        next->timeout_ms = (int64_t)(config->startup_timeout * 1000); /* for its set-up */
         world_close(world);
         *world = next;
     }
@@ -315,32 +330,28 @@ out:
     return status;
 }
 
-static enum status survive(const struct config *config)
+static enum status survive(struct config *config)
 {
     enum status status;
     struct world *world = NULL;
-    struct ranks ranks = {0};
+    struct roll roll = {0};
     const uint64_t leave_after = (uint64_t)config->elastic.leave_after;
-    bool left = false;
-    struct generation g = {.watch = watch_nobody,
-                           .asked_until = nobody_joins,
-                           .leave_after = leave_after > 0 ? leave_after : UINT64_MAX};
+    bool left = false, newcomer = config->elastic.join;
+    struct generation g = {.leave_after = leave_after > 0 ? leave_after : UINT64_MAX};
     status = open_first(config, &world);
     if (status != STATUS_OK)
         return status;
     stop_init(&g.stop, true); /* until here a signal ends the process */
-    TRY(ranks_init(&ranks, world));
-    status = train_in_worlds(config, &g, &ranks, &world, &left);
+    status = train_in_worlds(config, &g, &roll, &world, newcomer, &left);
     if (status == STATUS_OK || left)
         printf("%s after step %llu; the weights contain %llu images of this worker\n",
                left ? "left" : "ended", (unsigned long long)g.own.step,
                (unsigned long long)g.own_images);
     status = left ? STATUS_OK : status;
-out:
     if (status != STATUS_OK)
         world_fail(world, status, "another rank has ended with an error");
     world_close(&world);
-    ranks_fini(&ranks);
+    free(roll.workers);
     stop_fini(&g.stop);
     generation_fini(&g);
     return status;
@@ -353,7 +364,7 @@ enum status elastic_train(struct config *config)
     enum { JOB_BYTES = 4000 };
     enum status status = STATUS_OK;
     char job[JOB_BYTES], address[300];
-    if (!config->elastic.join)
+    if (config->elastic.survives)
         return survive(config);
     struct generation generation = {.watch = member_watch,
                                     .asked_until = member_until,

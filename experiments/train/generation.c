@@ -1,5 +1,6 @@
 #include "experiments/train/generation.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "common/base/clock.h"
@@ -11,6 +12,12 @@ void generation_fini(struct generation *generation)
     free(generation->state);
     dataset_free(&generation->dataset);
     *generation = (struct generation){0};
+}
+
+int generation_workers_most(const struct config *config, const struct dataset *dataset)
+{
+    size_t most = dataset ? dataset->train.count / (size_t)config->batch : 0;
+    return most < INT_MAX ? (int)most : 0;
 }
 
 /* -------- its beginning ----------------------------------------------------------------------- */
@@ -48,7 +55,8 @@ static void interrupt(void *comm)
 
 void generation_watch(struct trainer *t)
 {
-    t->generation->watch(t->generation->member, interrupt, t->sync.comm);
+    if (t->generation->watch)
+        t->generation->watch(t->generation->member, interrupt, t->sync.comm);
 }
 
 void generation_shared(struct trainer *t)
@@ -106,7 +114,8 @@ out:
 void generation_end(struct trainer *t)
 {
     struct generation *g = t->generation;
-    g->watch(g->member, NULL, NULL);
+    if (g->watch)
+        g->watch(g->member, NULL, NULL);
     /* Without memory the worker keeps no weights and continues like a newcomer. */
     if (g->shared && keep(t) != STATUS_OK) {
         free(g->weights);
@@ -133,9 +142,13 @@ bool generation_owes(const struct trainer *t)
 /* -------- who joins or leaves ----------------------------------------------------------------- */
 
 /* The step after which, as far as this worker knows, the generation should end. */
-static uint64_t wanted(const struct generation *g)
+static uint64_t wanted(const struct trainer *t)
 {
-    uint64_t joins = g->asked_until(g->member), leaves = stop_requested() ? 0 : g->leave_after;
+    const struct generation *g = t->generation;
+    int most = generation_workers_most(t->config, t->dataset);
+    uint64_t joins =
+        g->asked_until ? g->asked_until(g->member) : world_newcomers(t->world, t->step, most);
+    uint64_t leaves = stop_requested() ? 0 : g->leave_after;
     return joins < leaves ? joins : leaves;
 }
 
@@ -143,7 +156,7 @@ enum status generation_agree(struct trainer *t)
 {
     enum status status = STATUS_OK;
     struct generation *g = t->generation;
-    double largest = -(double)wanted(g);
+    double largest = -(double)wanted(t);
     TRY(stop_ask(&g->stop, t->world, comm_group(t->sync.comm), t->step, &largest));
     if (-largest < (double)g->until)
         g->until = (uint64_t)-largest;

@@ -19,6 +19,7 @@
 #include "common/data/dataset.h"
 #include "experiments/train/stop.h"
 
+struct config;
 struct trainer;
 
 /* Sent as raw bytes. */
@@ -37,7 +38,7 @@ struct generation {
     /* Lent by experiments/elastic, which knows the job's other members. `watch` calls
      * interrupt(context) when a member is lost, until interrupt is NULL. `asked_until` returns the
      * step after which the generation ends because workers join; UINT64_MAX: no worker wants to
-     * join. */
+     * join. Without servers both are NULL: the world knows. */
     struct member *member;
     void (*watch)(struct member *member, void (*interrupt)(void *context), void *context);
     uint64_t (*asked_until)(const struct member *member);
@@ -59,6 +60,9 @@ struct generation {
 
 /* Frees the kept state. */
 void generation_fini(struct generation *generation);
+
+/* The largest number of workers with which an epoch has a step; 0: any number. */
+int generation_workers_most(const struct config *config, const struct dataset *dataset);
 
 /* For setup.c, in this order. The trainer begins at generation->start. */
 void generation_start(struct trainer *t);

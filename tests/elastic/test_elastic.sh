@@ -254,12 +254,12 @@ refused()
 }
 
 elastic=(train --join tcp://127.0.0.1:1)
-refused 'only --backend ps has servers' "${elastic[@]}" --backend ring
+refused 'found --backend ring, expected ps' "${elastic[@]}" --backend ring
 refused 'leave --placement out' "${elastic[@]}" --backend ps --placement colocated
 refused "but MPI's ranks cannot" "${elastic[@]}" --backend ps --transport mpi
 refused 'leave --straggler out' "${elastic[@]}" --backend ps --straggler 1:4
 refused 'leave --checkpoint out' "${elastic[@]}" --backend ps --checkpoint "$folder/checkpoint"
-refused 'the server numbers the workers' "${elastic[@]}" --backend ps --rendezvous tcp://a:1 --rank 0 --world-size 2
+refused 'the job numbers its workers' "${elastic[@]}" --backend ps --rendezvous tcp://a:1 --rank 0 --world-size 2
 refused '--servers 3: --join names 1' "${elastic[@]}" --backend ps --servers 3
 refused "--join: found 'tcp://a'" train --backend ps --join tcp://127.0.0.1:1,tcp://a
 refused '--leave-after 3: applies only to a worker' train --leave-after 3

@@ -21,7 +21,7 @@ static struct view view_of(uint32_t epoch, unsigned bits)
 /* A leader that has been in the first world, of COUNT ranks. */
 static struct attempt *leader(int identity)
 {
-    struct attempt *a = calloc(1, sizeof *a + COUNT * sizeof *a->comers);
+    struct attempt *a = calloc(1, sizeof *a);
     struct reunion *reunion = calloc(1, sizeof *reunion);
     cr_assert(a && reunion);
     a->reunion = reunion;
@@ -49,7 +49,7 @@ static unsigned decided(const struct attempt *a)
 {
     struct view next;
     struct members set = shrink_eligible(a);
-    if (!has(&set, a->reunion->identity) || !shrink_decide(a, &set, &next))
+    if (!members_have(&set, a->reunion->identity) || !shrink_decide(a, &set, &next))
         return 0;
     return (unsigned)next.members.words[0];
 }
@@ -59,7 +59,7 @@ Test(shrink_vote, those_who_have_ended_do_not_count)
     struct attempt *a = leader(3);
     a->comers[0].fate = a->comers[1].fate = a->comers[2].fate = ENDED;
     cr_expect_eq(decided(a), 0x8);
-    add(&a->reunion->silent, 1); /* it may have continued in between */
+    members_add(&a->reunion->silent, 1); /* it may have continued in between */
     cr_expect_eq(decided(a), 0);
     end(a);
 }

@@ -1,0 +1,459 @@
+/*
+ * Newcomers enter a running world. Every rank keeps a *door*, a second socket that listens. A
+ * newcomer knocks at one of them, and then listens for a leader:
+ *
+ *     newcomer  hello, KNOCK     the job's options, where I listen, and a ticket
+ *     rank      ANSWER           wait, or the reason against it
+ *
+ * A rank looks at its door between two steps, and then the ranks agree on the step after which they
+ * leave their world. They meet as after a failure (shrink.c). Their claims tell the leader who has
+ * knocked. It calls on those processes, after which they take part like the others:
+ *
+ *     leader    hello, DECISION  with the ticket; your identity, and where all members listen
+ *     newcomer  READY
+ *     leader    GO
+ *
+ * Newcomers are no members of the last world, so they have no vote on who may follow it. One that
+ * gets no GO gives up its identity and its socket, and knocks again: to those who may have entered
+ * the world with it, it has ended. An identity is given once. A leader gives one above all that any
+ * comer knows, and whoever may follow a world has a comer that knows its identities.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/net/host.h"
+#include "common/net/rendezvous.h"
+#include "common/net/shrink_impl.h"
+#include "common/net/world_impl.h"
+
+enum {
+    JOB_BYTES = 4096, /* the options as text */
+    KNOCK_MS = 5000,  /* from hello to KNOCK */
+    TELL_MS = 1000,
+};
+
+/* Followed by the job's options. */
+struct knock {
+    struct control_head head;
+    uint64_t after; /* the step after which it wants to enter */
+    struct invitation invitation;
+    char job[JOB_BYTES];
+};
+
+enum { KNOCK_BYTES = offsetof(struct knock, job) };
+
+struct visitor {
+    int64_t until_ns; /* for its knock */
+    bool admitted;
+    size_t have;
+    struct knock knock;
+};
+
+struct door {
+    struct listener listener;
+    uint64_t token;
+    uint64_t step;       /* of the last look */
+    int most;            /* workers of which an epoch has a step; 0: any number */
+    const char *address; /* of a newcomer: where it knocks, and from which step on */
+    uint64_t after;
+    int count;
+    int sockets[SHRINK_GUESTS_MOST];
+    struct visitor visitors[SHRINK_GUESTS_MOST];
+    char job[JOB_BYTES];
+};
+
+/* -------- the door ---------------------------------------------------------------------------- */
+
+static struct door *door_new(const struct world_options *options)
+{
+    struct door *door = calloc(1, sizeof *door);
+    if (!door)
+        return NULL;
+    door->listener.socket = -1;
+    door->token = options->token;
+    door->after = options->join_after;
+    door->address = options->rendezvous;
+    snprintf(door->job, sizeof door->job, "%s", options->job);
+    return door;
+}
+
+static int door_listen(struct door *door, const union address *at)
+{
+    return listener_open(&door->listener, at, SHRINK_GUESTS_MOST);
+}
+
+struct door *door_open(const union address *here, bool first, const struct world_options *options)
+{
+    struct rendezvous place;
+    struct door *door = door_new(options);
+    if (!door)
+        return NULL;
+    union address at = *here;
+    if (first && rendezvous_parse(options->rendezvous, &place) == STATUS_OK)
+        address_set_port(&at, place.port);
+    /* The rendezvous may have had another address of this host, or another program has its port. */
+    if (door_listen(door, &at) != 0)
+        door_listen(door, here);
+    return door;
+}
+
+void door_close(struct door **door)
+{
+    if (!*door)
+        return;
+    door_clear(*door);
+    listener_close(&(*door)->listener);
+    free(*door);
+    *door = NULL;
+}
+
+void door_close_in_child(const struct door *door)
+{
+    for (int i = 0; door && i < door->count; i++)
+        close(door->sockets[i]);
+    if (door && door->listener.socket >= 0)
+        close(door->listener.socket);
+}
+
+static void dismiss(struct door *door, int index)
+{
+    stream_close(&door->sockets[index]);
+    door->count--;
+    door->sockets[index] = door->sockets[door->count];
+    door->visitors[index] = door->visitors[door->count];
+}
+
+void door_clear(struct door *door)
+{
+    while (door && door->count > 0)
+        dismiss(door, door->count - 1);
+}
+
+void door_guests(const struct door *door, struct invitation guests[SHRINK_GUESTS_MOST])
+{
+    for (int i = 0; door && i < door->count; i++) {
+        const struct visitor *visitor = &door->visitors[i];
+        if (visitor->admitted && visitor->knock.after <= door->step)
+            *guests++ = visitor->knock.invitation;
+    }
+}
+
+static int answer(int socket, enum status status, const char *text)
+{
+    struct control_head head = {.type = CONTROL_ANSWER, .value = status};
+    return control_send(socket, &head, sizeof head, text, strlen(text), TELL_MS);
+}
+
+/* Someone has said hello. */
+static void receive_visitor(struct door *door, const struct hello *hello, int socket)
+{
+    const char *why = NULL;
+    if (hello->head.protocol != CONTROL_PROTOCOL || strcmp(hello->version, PSRING_VERSION) != 0)
+        why = "join: this process is another version of psring than the job; start all from one "
+              "build";
+    else if (hello->run_id != door->token)
+        why = "join: this process belongs to another job; give all workers one --token "
+              "(PSRING_TOKEN)";
+    else if (hello->head.value != HELLO_NEWCOMER)
+        why = "rendezvous: the job there has begun already; enter it with --join instead of "
+              "--rendezvous, --rank and --world-size, or choose another port";
+    if (why)
+        answer(socket, STATUS_USAGE, why);
+    if (why || door->count == SHRINK_GUESTS_MOST) { /* it comes again */
+        stream_close(&socket);
+        return;
+    }
+    door->sockets[door->count] = socket;
+    door->visitors[door->count++] =
+        (struct visitor){.until_ns = clock_now_ns() + KNOCK_MS * NS_PER_MS};
+}
+
+/* Answers a knock. False: the visitor goes. */
+static bool admit(const struct door *door, struct visitor *visitor, int size, int socket)
+{
+    char text[RENDEZVOUS_TEXT_BYTES];
+    const struct knock *knock = &visitor->knock;
+    size_t bytes = knock->head.bytes + sizeof knock->head - KNOCK_BYTES;
+    int admitted = 0;
+    for (int i = 0; i < door->count; i++)
+        admitted += door->visitors[i].admitted;
+    if (bytes != strlen(door->job) || memcmp(knock->job, door->job, bytes) != 0) {
+        answer(socket, STATUS_USAGE,
+               "join: the options differ from those of the job's workers; give all the same "
+               "options, except for folders, hosts and time-outs");
+        return false;
+    }
+    if (door->most > 0 && size + admitted >= door->most) {
+        snprintf(text, sizeof text,
+                 "join: the job has %d workers, and an epoch has no step for more; wait until one "
+                 "leaves",
+                 size);
+        answer(socket, STATUS_USAGE, text);
+        return false;
+    }
+    visitor->admitted = true;
+    return answer(socket, STATUS_OK, "") == 0;
+}
+
+/* Reads what has arrived from a visitor. */
+static void hear(struct door *door, int index, int size)
+{
+    struct visitor *visitor = &door->visitors[index];
+    enum control_read got = CONTROL_CLOSED; /* it owes nothing after its knock */
+    if (!visitor->admitted)
+        got = control_read(door->sockets[index], &visitor->knock, sizeof visitor->knock,
+                           &visitor->have);
+    if (got == CONTROL_NOTHING)
+        return;
+    if (got != CONTROL_MESSAGE || visitor->knock.head.type != SHRINK_KNOCK ||
+        visitor->have < KNOCK_BYTES || !admit(door, visitor, size, door->sockets[index]))
+        dismiss(door, index);
+}
+
+uint64_t world_newcomers(struct world *world, uint64_t step, int most)
+{
+    struct door *door = world->reunion ? world->reunion->door : NULL;
+    uint64_t wanted = UINT64_MAX;
+    if (!door || door->listener.socket < 0)
+        return wanted;
+    door->step = step;
+    door->most = most;
+    for (bool more = true; more;) {
+        struct hello hello;
+        int socket;
+        size_t which;
+        switch (listener_wait(&door->listener, 1 /* has passed */, door->sockets,
+                              (size_t)door->count, &hello, &socket, &which)) {
+        case LISTENER_HELLO:
+            receive_visitor(door, &hello, socket);
+            break;
+        case LISTENER_WATCHED:
+            hear(door, (int)which, world->size);
+            break;
+        case LISTENER_TIMEOUT:
+        case LISTENER_CANCELLED:
+            more = false;
+        }
+    }
+    int64_t now_ns = clock_now_ns();
+    for (int i = door->count - 1; i >= 0; i--) {
+        const struct visitor *visitor = &door->visitors[i];
+        if (!visitor->admitted && now_ns >= visitor->until_ns)
+            dismiss(door, i);
+        else if (visitor->admitted && visitor->knock.after < wanted)
+            wanted = visitor->knock.after;
+    }
+    return wanted;
+}
+
+bool world_door(const struct world *world, union address *address)
+{
+    const struct door *door = world->reunion ? world->reunion->door : NULL;
+    if (!door || door->listener.socket < 0)
+        return false;
+    *address = door->listener.address;
+    return true;
+}
+
+/* -------- the leader -------------------------------------------------------------------------- */
+
+/* Calls on the newcomer and gives it the next identity. */
+static void call_on(struct attempt *a, const struct invitation *guest, struct view *next)
+{
+    struct reunion *m = a->reunion;
+    int socket;
+    if (m->count >= SHRINK_RANKS_MOST ||
+        listener_join(&guest->at, guest->ticket, m->identity, SHRINK_ANSWER_MS, &socket) != 0)
+        return;
+    struct comer *comer = &a->comers[m->count];
+    *comer = (struct comer){.fate = COME, .socket = socket};
+    m->at[m->count] = guest->at;
+    members_add(&next->members, m->count++);
+}
+
+int shrink_invite(struct attempt *a, const struct claim *own, struct view *next)
+{
+    struct reunion *m = a->reunion;
+    int known = m->count, size = 0;
+    for (int i = 0; i < known; i++) {
+        const struct comer *comer = &a->comers[i];
+        if (comer->fate == COME && comer->claim.count > m->count &&
+            comer->claim.count <= SHRINK_RANKS_MOST)
+            m->count = comer->claim.count;
+        size += members_have(&next->members, i);
+    }
+    int first = m->count, most = m->door ? m->door->most : 0;
+    for (int i = 0; i < known; i++) {
+        const struct claim *claim = i == m->identity ? own : &a->comers[i].claim;
+        if (i != m->identity && a->comers[i].fate != COME)
+            continue;
+        for (int g = 0; g < SHRINK_GUESTS_MOST && claim->guests[g].ticket != 0; g++) {
+            int guests = m->count - first;
+            if (guests < SHRINK_GUESTS_MOST && (most == 0 || size + guests < most))
+                call_on(a, &claim->guests[g], next);
+        }
+    }
+    return first;
+}
+
+/* -------- a newcomer -------------------------------------------------------------------------- */
+
+/* One attempt to reach a door. */
+struct approach {
+    const struct door *door;
+    struct reunion *reunion;
+    uint64_t ticket;
+    int socket;
+};
+
+/* Connects to an address of the door's host, says hello and knocks. Listens at the address by which
+ * it has reached that host. */
+static int knock_at(void *self, const union address *address, int64_t connect_ms)
+{
+    struct approach *approach = self;
+    const struct door *door = approach->door;
+    struct listener *listener = &approach->reunion->listener;
+    struct knock knock = {
+        .head.type = SHRINK_KNOCK, .after = door->after, .invitation.ticket = approach->ticket};
+    union address here;
+    listener_close(listener);
+    int error = listener_join(address, door->token, HELLO_NEWCOMER, connect_ms, &approach->socket);
+    if (error == 0)
+        error = address_of_socket(approach->socket, &here);
+    if (error == 0) {
+        address_set_port(&here, 0);
+        error = listener_open(listener, &here, SHRINK_RANKS_MOST);
+    }
+    if (error == 0) {
+        knock.invitation.at = listener->address;
+        error = control_send(approach->socket, &knock, KNOCK_BYTES, door->job, strlen(door->job),
+                             SHRINK_ANSWER_MS);
+    }
+    if (error != 0)
+        stream_close(&approach->socket);
+    return error;
+}
+
+/* The leader has called: gets its decision and obeys it. */
+static enum outcome follow_leader(struct attempt *a, int socket)
+{
+    struct reunion *m = a->reunion;
+    struct word *word = malloc(sizeof *word);
+    enum outcome outcome = AGAIN;
+    if (word && shrink_await(socket, word, SHRINK_DECISION, SHRINK_ANSWER_MS) == 0 &&
+        word->identity >= word->guests && word->identity < word->count) {
+        m->identity = word->identity;
+        m->job = word->job;
+        m->promise = (struct view){.members = word->view.members}; /* it is free to promise */
+        outcome = shrink_obey(m, socket, word);
+    }
+    free(word);
+    if (outcome != AGREED)
+        m->identity = -1;
+    return outcome;
+}
+
+/* What the door has said: WAIT, or why the newcomer may not enter. */
+static enum outcome hear_door(struct attempt *a, int socket)
+{
+    struct rendezvous_answer said = {0};
+    int error = control_receive(socket, &said, sizeof said - 1, SHRINK_ANSWER_MS, NULL, NULL);
+    if (error != 0)
+        return AGAIN; /* the rank has ended, or its world has changed without this newcomer */
+    a->refused = (enum status)said.head.value;
+    if (a->refused == STATUS_OK)
+        log_info("waits until the workers have done their step");
+    else
+        log_error("%s", said.text);
+    return a->refused == STATUS_OK ? WAIT : REFUSED;
+}
+
+static enum status nobody_opens(const struct door *door, const char *unknown, int error)
+{
+    return FAIL(STATUS_TIMEOUT,
+                "--join %s: no worker of a job can be reached there: %s; give the address that a "
+                "worker of the job prints when it starts",
+                door->address, unknown ? unknown : strerror(error));
+}
+
+enum outcome shrink_enter(struct attempt *a, int *socket)
+{
+    struct reunion *m = a->reunion;
+    struct approach approach = {.door = m->door, .reunion = m, .socket = -1};
+    struct rendezvous place = {0};
+    const char *unknown = NULL;
+    enum outcome outcome = WAIT;
+    if (getrandom(&approach.ticket, sizeof approach.ticket, 0) != (ssize_t)sizeof approach.ticket)
+        approach.ticket = (uint64_t)clock_now_ns() ^ (uint64_t)getpid();
+    a->refused = rendezvous_parse(m->door->address, &place);
+    if (a->refused != STATUS_OK)
+        return REFUSED;
+    int error = control_search(&(struct control_search){.host = place.host,
+                                                        .port = place.port,
+                                                        .timeout_ms = a->timeout_ms,
+                                                        .attempt = knock_at,
+                                                        .self = &approach},
+                               &unknown);
+    if (error != 0 || unknown) {
+        a->refused = nobody_opens(m->door, unknown, error);
+        return REFUSED;
+    }
+    while (outcome == WAIT) {
+        struct hello hello;
+        int caller;
+        size_t which;
+        switch (listener_wait(&m->listener, a->deadline_ns, &approach.socket, 1, &hello, &caller,
+                              &which)) {
+        case LISTENER_HELLO:
+            outcome = hello_is_of(&hello, approach.ticket, SHRINK_RANKS_MOST)
+                          ? follow_leader(a, caller)
+                          : WAIT;
+            if (outcome == AGREED)
+                *socket = caller;
+            else
+                stream_close(&caller);
+            continue;
+        case LISTENER_WATCHED:
+            outcome = hear_door(a, approach.socket);
+            continue;
+        case LISTENER_TIMEOUT:
+        case LISTENER_CANCELLED:
+            outcome = AGAIN;
+        }
+    }
+    stream_close(&approach.socket);
+    if (outcome != AGREED)
+        listener_close(&m->listener); /* to all others, this identity has ended */
+    else
+        shrink_set_deadline(a);
+    return outcome;
+}
+
+enum status world_join(struct world **out, const struct world_options *options)
+{
+    enum status status = STATUS_OK;
+    struct world outside = {.reunion = reunion_new()};
+    struct attempt *a = NULL;
+    *out = NULL;
+    host_name(outside.host, sizeof outside.host);
+    if (outside.reunion)
+        outside.reunion->door = door_new(options);
+    if (outside.reunion && outside.reunion->door)
+        a = shrink_attempt_new(outside.reunion, false, options->startup_timeout_ms);
+    if (!a)
+        TRY(FAIL(STATUS_NO_MEMORY, "join: out of memory"));
+    a->deadline_ns = options->join_after > 0 ? 0 : stream_deadline_ns(options->startup_timeout_ms);
+    TRY(shrink_next_world(out, &outside, a));
+    union address here = (*out)->reunion->listener.address;
+    address_set_port(&here, 0);
+    door_listen((*out)->reunion->door, &here);
+out:
+    reunion_close(&outside.reunion);
+    return status;
+}

@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# test_newcomers.sh: workers join a running job without servers (psring train --elastic --join). The weights equal those of
+# a job with servers to which the same workers came after the same steps. Those that may not join get the reason, and
+# the job continues.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
+. "$(dirname "$0")/../lib/train_lib.sh"
+# shellcheck source-path=SCRIPTDIR source=../lib/ranks_lib.sh
+. "$lib/ranks_lib.sh"
+unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
+common=(--model mlp --batch 8 --data "$data" --timeout 20 --token t)
+
+# begins RANKS OPTION...: starts the ranks of a job, whose rank 0 listens at $address.
+begins()
+{
+    local rank ranks=$1
+    shift
+    address=tcp://127.0.0.1:$(free_port)
+    rm -f "$folder"/worker.* "$folder/metrics"
+    workers=()
+    for ((rank = 0; rank < ranks; rank++)); do
+        worker --elastic --rendezvous "$address" --rank $rank --world-size "$ranks" "$@"
+    done
+}
+
+# worker OPTION...: starts the next worker. Its process is ${workers[NUMBER]}, its output is in $folder/worker.NUMBER.
+worker()
+{
+    local number=${#workers[@]}
+    : >"$folder/worker.$number"
+    timeout --kill-after=5 200 "$psring" train "${common[@]}" --metrics "$folder/metrics.$number" "$@" \
+        >"$folder/worker.$number" 2>&1 &
+    workers+=($!)
+}
+
+rows()
+{
+    tail -n 8 "$folder"/worker.*
+}
+
+# says NUMBER TEXT: waits until that worker has printed the text.
+says()
+{
+    within grep -q -- "$2" "$folder/worker.$1" || fail "worker $1 does not say '$2': $(rows)"
+}
+
+# ends CODE NUMBER...: waits for these workers and checks their exit codes.
+ends()
+{
+    local number code
+    for number in "${@:2}"; do
+        code=0
+        wait "${workers[number]}" 2>/dev/null || code=$?
+        ((code == $1)) || fail "worker $number: exit $code, expected $1: $(rows)"
+    done
+}
+
+signal()
+{
+    kill "-$1" "$(pgrep -P "${workers[$2]}")"
+}
+
+weights_of()
+{
+    cat "$folder"/worker.* | sed -n 's/^weights sha256 //p' | tail -n 1
+}
+
+# door_of NUMBER: where newcomers can join, as that worker has printed.
+door_of()
+{
+    sed -nE 's/.*--join (tcp:[^ ]+) .*/\1/p' "$folder/worker.$1" | tail -n 1
+}
+
+# The images in the weights, as the workers count their own.
+account()
+{
+    cat "$folder"/worker.* | sed -nE 's/.*contain ([0-9]+) images of this worker.*/\1/p' | awk '{ sum += $1 } END { print sum }'
+}
+
+# Two come, and one of them leaves: the bits of a job with servers. They knock before all ranks are there.
+address=tcp://127.0.0.1:$(free_port) workers=()
+options=(--elastic --backend ring --steps 120 --compute real:20)
+worker "${options[@]}" --rendezvous "$address" --rank 0 --world-size 2
+worker "${options[@]}" --join "$address" --leave-after 90
+worker "${options[@]}" --join "$address" --join-after 60
+worker "${options[@]}" --rendezvous "$address" --rank 1 --world-size 2
+ends 0 0 1 2 3
+joined=() left=$(sed -nE 's/.*worker . on .* has left: . workers continue after step ([0-9]+)$/\1/p' "$folder/worker.0")
+while read -r step; do
+    joined+=("$step")
+done < <(sed -nE 's/.* has joined: . workers continue after step ([0-9]+)$/\1/p' "$folder/worker.0")
+((${#joined[@]} == 2 && left == 90 && joined[1] >= 60)) || fail "two join and one leaves after step 90: $(rows)"
+found=$(weights_of)
+images=$(account)
+((images == (120 + 120 + left - joined[0] + 120 - joined[1]) * 8)) ||
+    fail "the workers count $images images, joined after steps ${joined[*]}: $(rows)"
+
+address=tcp://127.0.0.1:$(free_port)
+timeout --kill-after=5 200 "$psring" serve --listen "$address" --workers 2 --token t >"$folder/serve" 2>&1 &
+server=$!
+within grep -q listens "$folder/serve" || fail "no server: $(cat "$folder/serve")"
+rm -f "$folder"/worker.*
+workers=() options=(--backend ps --reduce-order ring --steps 120 --join "$address")
+for extra in "--join-after ${joined[0]} --leave-after $left" "--join-after ${joined[1]}" '' ''; do
+    # shellcheck disable=SC2086  # several options
+    worker "${options[@]}" $extra
+    says $((${#workers[@]} - 1)) 'waits'
+done
+ends 0 0 1 2 3
+wait "$server" || fail "the server: $(cat "$folder/serve")"
+[[ $found == "$(weights_of)" ]] || fail "weights $found, with servers $(weights_of)"
+
+# Those that may not join get the reason. The job goes on, also if a newcomer dies before or after it has joined.
+begins 3 --backend rhd --steps 1000000 --log-steps 20
+says 0 '^epoch'
+exec 3<>"/dev/tcp/127.0.0.1/${address##*:}"
+echo 'GET / HTTP/1.0' >&3
+exec 3>&-
+worker --elastic --backend rhd --steps 1000000 --log-steps 20 --join "$address" --batch 16
+worker --elastic --backend rhd --steps 1000000 --log-steps 20 --join "$address" --token other
+worker --elastic --backend rhd --steps 1000000 --log-steps 20 --rendezvous "$address" --rank 1 --world-size 3
+ends 2 3 4 5
+grep -q 'options differ' "$folder/worker.3" || fail "another --batch: $(rows)"
+grep -q 'belongs to another job' "$folder/worker.4" || fail "another --token: $(rows)"
+grep -q 'has begun already' "$folder/worker.5" || fail "a second start: $(rows)"
+options=(--elastic --backend rhd --steps 1000000 --log-steps 20)
+worker "${options[@]}" --join "$address" --join-after 999999
+says 6 'waits until'
+signal KILL 6
+worker "${options[@]}" --join "$address"
+says 0 'worker 3 on .* has joined: 4 workers'
+signal KILL 7
+says 0 'worker 3 on .* is lost or has left: 3 workers'
+ends 137 6 7
+mkdir "$folder/other"
+"$make_dataset" "$folder/other" 1000 300
+worker "${options[@]}" --join "$address" --data "$folder/other"
+ends 1 8
+grep -q 'has other files' "$folder/worker.8" || fail "other data: $(rows)"
+
+# Without rank 0, newcomers join at the address that its successor prints.
+signal KILL 0
+says 1 'workers can join'
+address=$(door_of 1)
+worker "${options[@]}" --join "$address"
+says 1 'worker 2 on .* has joined: 3 workers'
+worker "${options[@]}" --join "$address"
+says 1 'worker 3 on .* has joined: 4 workers'
+
+# A newcomer becomes worker 0, and lets others in.
+signal TERM 1
+signal TERM 2
+says 9 'workers can join'
+address=$(door_of 9)
+worker "${options[@]}" --join "$address"
+says 9 'worker . on .* has joined'
+for number in 9 10 11; do
+    signal TERM $number
+done
+ends 0 1 2 9 10 11
+ends 137 0
+
+# An epoch has a step of two workers, but none of three.
+begins 2 --backend ring --batch 1000 --steps 1000000 --log-steps 1
+says 0 '^epoch'
+worker --elastic --backend ring --batch 1000 --steps 1000000 --log-steps 1 --join "$address"
+ends 2 2
+grep -q 'has 2 workers, and an epoch has no step for more' "$folder/worker.2" || fail "too many workers: $(rows)"
+signal TERM 0
+signal TERM 1
+ends 0 0 1
+
+worker --elastic --backend ring --join "$address" --startup-timeout 1
+ends 1 3
+grep -q 'no worker of a job can be reached there' "$folder/worker.3" || fail "nobody there: $(rows)"
+echo "newcomers: they join with the bits of a job with servers"
