@@ -28,7 +28,10 @@
  * in the middle of it, or too few came, all begin again. Source of the rules: dynamic voting
  * (Lotem, Keidar and Dolev, 1997). tests/net/shrink.pml is a model of them.
  *
- * Newcomers enter in the same way: shrink_join.c.
+ * Newcomers enter in the same way (shrink_join.c), without a vote. A rank that was stopped may find
+ * that all ranks of its world have ended, although they have let in newcomers, who continue. So a
+ * world needs a *founder*, too. The founders are the ranks of the first world; or all members of a
+ * later one, if every former member is known to have ended.
  */
 #include <errno.h>
 #include <limits.h>
@@ -145,11 +148,13 @@ static int64_t earlier_ns(int64_t a_ns, int64_t b_ns)
     return a_ns < b_ns ? a_ns : b_ns;
 }
 
-/* Whether to wait for that process. Those below the leader do not come to it. */
+/* Whether to wait for that process. Those below the leader do not come to it. A newcomer may have
+ * entered a world that this process has only promised. */
 static bool awaited(const struct attempt *a, int identity)
 {
     return identity > a->reunion->identity && a->comers[identity].fate == ABSENT &&
-           members_have(&shrink_newest_base(a)->members, identity);
+           (members_have(&shrink_newest_base(a)->members, identity) ||
+            members_have(&a->reunion->promise.members, identity));
 }
 
 static bool awaits_any(const struct attempt *a)
@@ -339,6 +344,8 @@ static enum outcome commit(struct attempt *a, struct view *next)
     struct word word;
     struct claim own = claim_of(a);
     int guests = shrink_invite(a, &own, next);
+    if (members_are_none(&next->missing))
+        next->founders = next->members;
     m->promise = *next;
     for (int i = 0; i < m->count; i++) {
         if (i != m->identity && members_have(&next->members, i) &&
@@ -650,6 +657,7 @@ enum status reunion_open(struct world *world, const struct world_options *option
     m->count = world->size;
     for (int i = 0; i < m->count; i++)
         members_add(&m->base.members, i);
+    m->base.founders = m->base.members;
     m->promise = m->base;
     status = world_choose_address(world, options->subnet, &here);
     if (status == STATUS_OK) {

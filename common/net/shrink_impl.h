@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/base/status.h"
 #include "common/net/control.h"
@@ -30,9 +31,20 @@ static inline bool members_have(const struct members *set, int identity)
     return set->words[identity / 64] >> identity % 64 & 1;
 }
 
+static inline void members_remove(struct members *set, int identity)
+{
+    set->words[identity / 64] &= ~(UINT64_C(1) << identity % 64);
+}
+
 static inline void members_add(struct members *set, int identity)
 {
     set->words[identity / 64] |= UINT64_C(1) << identity % 64;
+}
+
+static inline bool members_are_none(const struct members *set)
+{
+    static const struct members none;
+    return memcmp(set, &none, sizeof none) == 0;
 }
 
 /* Keeps what is in `to`, too. */
@@ -46,6 +58,8 @@ static inline void members_narrow(struct members *set, const struct members *to)
 struct view {
     uint32_t epoch, unused; /* 0: the first world */
     struct members members;
+    struct members founders; /* a world that follows has one of them */
+    struct members missing;  /* former members, unless they are known to have ended */
 };
 
 struct door; /* shrink_join.c */
@@ -151,7 +165,7 @@ const struct view *shrink_newest_base(const struct attempt *a);
 /* Whom the next world may have: the members of the last one, as far as all who come promised. */
 struct members shrink_eligible(const struct attempt *a);
 
-/* Decides on the next world, of those in `set` who have come. False: too few have. */
+/* Decides on the next world, of those in `set` who have come. False: it may not follow. */
 bool shrink_decide(const struct attempt *a, const struct members *set, struct view *next);
 
 /* A process that is in no world yet. NULL: no memory. */

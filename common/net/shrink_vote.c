@@ -1,6 +1,12 @@
 /* The leader's vote on who continues. shrink.c has the rules. */
 #include "common/net/shrink_impl.h"
 
+/* One that was silent first may have continued before it ended. */
+static bool has_ended(const struct attempt *a, int identity)
+{
+    return a->comers[identity].fate == ENDED && !members_have(&a->reunion->silent, identity);
+}
+
 /* Whether `members` may follow the world of `set`. */
 static bool may_follow(const struct attempt *a, const struct members *set,
                        const struct members *members)
@@ -13,8 +19,7 @@ static bool may_follow(const struct attempt *a, const struct members *set,
         all++;
         ours += members_have(members, i);
         lowest = lowest < 0 ? i : lowest;
-        bool ended = a->comers[i].fate == ENDED && !members_have(&a->reunion->silent, i);
-        known = known && (members_have(members, i) || ended);
+        known = known && (members_have(members, i) || has_ended(a, i));
     }
     return known || 2 * ours > all ||
            (2 * ours == all && lowest >= 0 && members_have(members, lowest));
@@ -47,14 +52,23 @@ struct members shrink_eligible(const struct attempt *a)
 bool shrink_decide(const struct attempt *a, const struct members *set, struct view *next)
 {
     const struct reunion *m = a->reunion;
-    *next = (struct view){.epoch = m->promise.epoch};
+    const struct view *base = shrink_newest_base(a);
+    bool founded = false;
+    *next = (struct view){
+        .epoch = m->promise.epoch, .founders = base->founders, .missing = base->missing};
     for (int i = 0; i < m->count; i++) {
         bool here = i == m->identity || a->comers[i].fate == COME;
         if (here && i != m->identity && a->comers[i].claim.promise.epoch > next->epoch)
             next->epoch = a->comers[i].claim.promise.epoch;
-        if (here && members_have(set, i))
+        bool stays = here && members_have(set, i);
+        if (stays)
             members_add(&next->members, i);
+        else if (members_have(&base->members, i))
+            members_add(&next->missing, i);
+        if (has_ended(a, i))
+            members_remove(&next->missing, i);
+        founded = founded || (stays && members_have(&base->founders, i));
     }
     next->epoch++;
-    return may_follow(a, &shrink_newest_base(a)->members, &next->members);
+    return founded && may_follow(a, &base->members, &next->members);
 }

@@ -18,6 +18,11 @@
  *     the members are more than half of the base
  *     they are half of it, with its lowest identity, dead or alive
  *
+ * With NEWCOMER the last identity is in no world at first. A leader that decides may add it, once. It
+ * has no vote. Without GO it gives up, and counts as dead. A rank that was stopped may find all ranks
+ * of its world dead, although they have added the newcomer, and it lives. So each world has a
+ * *founder*. Founders are the first ranks, and all members once every former one is known dead.
+ *
  * Source: Lotem, Keidar, Dolev 1997, "Dynamic voting for consistent primary components".
  *
  * Faults of the model: a rank dies, and its host then refuses connections; a host vanishes and
@@ -27,6 +32,8 @@
  * run: -DN=3 -DDEATHS=1 -DSTOPS=1 -DCUTS=1 -DALL_CANDIDATES
  * run: -DN=4 -DDEATHS=1 -DSTOPS=1
  * run: -DN=4 -DDEATHS=3 -DCRASHES_ONLY
+ * run: -DN=4 -DNEWCOMER -DDEATHS=1 -DSTOPS=1
+ * run: -DN=4 -DNEWCOMER -DDEATHS=2 -DCRASHES_ONLY
  * ends: -DN=3 -DDEATHS=1 -DSTOPS=1 -DCUTS=1
  * fault split_brain: -DN=3 -DSTOPS=1 -DFAULT_NO_QUORUM
  * fault two_worlds: -DN=3 -DDEATHS=1 -DSTOPS=1 -DFAULT_SUBTRACT_DEAD
@@ -34,6 +41,8 @@
  * fault came_back: -DN=3 -DSTOPS=2 -DALL_CANDIDATES -DFAULT_REJOIN
  * fault two_worlds: -DN=3 -DSTOPS=1 -DFAULT_NO_BARRIER
  * fault deadlock: -DN=4 -DDEATHS=2 -DCRASHES_ONLY -DFAULT_NEXT_CANDIDATE
+ * fault split_brain: -DN=4 -DNEWCOMER -DSTOPS=2 -DFAULT_NEWCOMER_VOTES
+ * fault split_brain: -DN=4 -DNEWCOMER -DDEATHS=1 -DSTOPS=1 -DFAULT_NO_FOUNDER
  */
 
 #ifndef DEATHS
@@ -49,6 +58,14 @@
 #define EPOCHS 7
 #endif
 #define ALL ((1 << N) - 1)
+#ifdef NEWCOMER
+#define FOUNDERS (ALL >> 1)
+#define LAST (N - 1)
+#define NEW BIT(LAST)
+#else
+#define FOUNDERS ALL
+#define NEW 0
+#endif
 #ifndef MORTAL /* ranks that may die, vanish, be stopped */
 #define MORTAL ALL
 #endif
@@ -94,10 +111,18 @@
 #define EXCLUDED 4
 
 byte phase[N];
-byte world[N] = ALL; /* members of its last world, and its epoch */
+byte world[N] = FOUNDERS; /* members of its last world, and its epoch */
 byte passed[N];
 byte epoch[N];  /* the newest epoch that it knows */
-byte promised[N] = ALL; /* members of the last decision that it sent READY for, or made */
+byte promised[N] = FOUNDERS; /* members of the last decision that it sent READY for, or made */
+
+#ifdef NEWCOMER
+bool added; /* a leader has added the newcomer */
+byte founders[N] = FOUNDERS; /* of its world */
+byte missing[N];             /* former members of its world that are not known dead */
+byte next_founders[N];       /* of its decision */
+byte next_missing[N];
+#endif
 
 /* Each rank's connection to its candidate. */
 byte to[N] = NONE; /* NONE: not connected */
@@ -128,7 +153,9 @@ byte deaths = DEATHS, stops = STOPS, cuts = CUTS;
 #define HELLO_WORLD(h) ((h) & ALL)
 #define HELLO_PASSED(h) (((h) >> N) & 15)
 #define HELLO_EPOCH(h) (((h) >> (N + 4)) & 15)
-#define HELLO_PROMISED(h) ((h) >> (N + 8))
+#define HELLO_PROMISED(h) (((h) >> (N + 8)) & 15)
+#define HELLO_FOUNDERS(h) (((h) >> (N + 12)) & 15)
+#define HELLO_MISSING(h) ((h) >> (N + 16))
 #define CONNECTED(c, i) (to[i] == c && !closed[i] && HELLO(c, i) == 0)
 
 /* Whether a wait for the ranks of the set may time out: a rank of it is stopped or silent, or the
@@ -167,22 +194,37 @@ inline disconnect()
     answer[me] = NOTHING;
     closed[me] = false;
     members[me] = 0;
+#ifdef NEWCOMER
+    next_founders[me] = 0;
+    next_missing[me] = 0;
+#endif
     decided[me] = 0
 }
+
+/* Nothing is averaged in a world with a dead rank, and without founders none can follow it. */
+#ifdef NEWCOMER
+#define ACTS(i) ((world[i] & refusing) == 0 || (world[i] & founders[i] & ~refusing) != 0)
+#else
+#define ACTS(i) true
+#endif
 
 /* Rank `me` is in the world of its decision from now on. */
 inline pass()
 {
     d_step {
-        came_back = (members[me] & ~world[me]) != 0 || decided[me] <= passed[me];
+        came_back = (members[me] & ~(world[me] | NEW)) != 0 || decided[me] <= passed[me];
         assert(!came_back);
         world[me] = members[me];
         passed[me] = decided[me];
+#ifdef NEWCOMER
+        founders[me] = next_founders[me];
+        missing[me] = next_missing[me];
+#endif
         i = 0;
         do
         :: i < N ->
             if
-            :: i != me && phase[i] < ENDED ->
+            :: i != me && phase[i] < ENDED && ACTS(i) && ACTS(me) ->
                 two_worlds = passed[i] == passed[me] && world[i] != world[me];
                 assert(!two_worlds);
                 split_brain = (world[i] & world[me]) == 0;
@@ -210,6 +252,9 @@ inline promise()
 inline say_hello(candidate)
 {
     HELLO(candidate, me) = (promised[me] << (N + 8)) | (epoch[me] << (N + 4)) |
+#ifdef NEWCOMER
+                           (missing[me] << (N + 16)) | (founders[me] << (N + 12)) |
+#endif
                            (passed[me] << N) | world[me]
 }
 
@@ -236,6 +281,10 @@ inline decide()
         base = world[me];
         newest = passed[me];
         most = epoch[me];
+#ifdef NEWCOMER
+        next_founders[me] = founders[me];
+        next_missing[me] = missing[me];
+#endif
         say_hello(me);
         came[me] = came[me] | BIT(me);
         i = 0;
@@ -246,6 +295,10 @@ inline decide()
                 if
                 :: HELLO_PASSED(HELLO(me, i)) > newest ->
                     base = HELLO_WORLD(HELLO(me, i));
+#ifdef NEWCOMER
+                    next_founders[me] = HELLO_FOUNDERS(HELLO(me, i));
+                    next_missing[me] = HELLO_MISSING(HELLO(me, i));
+#endif
                     newest = HELLO_PASSED(HELLO(me, i))
                 :: else
                 fi;
@@ -275,7 +328,37 @@ inline decide()
         narrow = narrow | came[me];
 #endif
         members[me] = came[me] & narrow;
+#ifdef FAULT_NEWCOMER_VOTES
+        if
+        :: invites && !added ->
+            base = base | NEW;
+            members[me] = members[me] | NEW
+        :: else
+        fi;
+#endif
         valid = SETTLED(base, members[me]);
+#ifdef NEWCOMER
+#ifndef FAULT_NO_FOUNDER
+        valid = valid && (members[me] & next_founders[me]) != 0;
+#endif
+        next_missing[me] = (next_missing[me] | (base & ~members[me])) & ~refusing;
+        if
+        :: valid && HAS(narrow, me) && invites && !added && !HAS(refusing | silent, LAST) ->
+            added = true;
+            to[LAST] = me;
+            members[me] = members[me] | NEW
+        :: else
+        fi;
+        invites = false;
+        if
+        :: next_missing[me] == 0 -> next_founders[me] = members[me]
+        :: else
+        fi;
+        if
+        :: !valid -> next_founders[me] = 0; next_missing[me] = 0
+        :: else
+        fi;
+#endif
         i = 0;
         do
         :: i < N ->
@@ -311,7 +394,7 @@ inline decide()
 
 #define LEADS(i) (phase[i] == LEAD || phase[i] == GATHER)
 #define OTHERS(set) ((set) & ~BIT(me))
-#define MISSING (OTHERS(world[me]) & ~came[me] & ~refusing)
+#define MISSING (OTHERS(world[me] | (promised[me] & NEW)) & ~came[me] & ~refusing)
 #define UNREADY (OTHERS(members[me]) & ~ready[me])
 /* A member that has left the leader. */
 #define GONE(i) (HAS(OTHERS(members[me]), i) && (!CONNECTED(me, i) || HAS(refusing, i)))
@@ -370,6 +453,12 @@ inline forget(r)
     ready[r] = 0;
     came[r] = 0;
     members[r] = 0;
+#ifdef NEWCOMER
+    founders[r] = 0;
+    missing[r] = 0;
+    next_founders[r] = 0;
+    next_missing[r] = 0;
+#endif
     decided[r] = 0;
     k = 0;
     do
@@ -392,12 +481,55 @@ inline give_up()
     goto end_of_part
 }
 
+#ifdef NEWCOMER
+#define CHOOSE() if :: !added -> invites = true :: true fi
+/* A newcomer without GO. */
+inline abandon()
+{
+    d_step {
+        disconnect();
+        forget(me);
+        phase[me] = ENDED;
+        refusing = refusing | BIT(me)
+    };
+    goto end_of_part
+}
+#else
+#define CHOOSE() skip
+#endif
+
 active [N] proctype rank() provided (!HAS(stopped, _pid))
 {
     byte c, i, k, base, narrow, newest, most;
-    bool valid;
+    bool valid, invites;
     {
         c = 0;
+#ifdef NEWCOMER
+        if
+        :: me != LAST -> goto end_run
+        :: me == LAST
+        fi;
+end_outside:
+        if
+        :: atomic {
+            answer[me] == DECISION ->
+            answer[me] = NOTHING;
+            c = to[me];
+            promise();
+            phase[me] = WAIT;
+            if
+            :: !closed[me] && !HAS(refusing, c) -> ready[c] = ready[c] | BIT(me)
+            :: else
+            fi
+        }
+        :: atomic { to[me] != NONE && (closed[me] || HAS(refusing, to[me])) -> abandon() }
+        fi;
+        if
+        :: atomic { answer[me] == GO -> pass(); goto end_run }
+        :: atomic { closed[me] || HAS(refusing, c) -> abandon() }
+        :: atomic { EXPIRES(BIT(c)) -> SPEND_CUT(BIT(c)); abandon() }
+        fi;
+#endif
 end_run:
         if /* a collective fails */
         :: atomic { ANY(LEFT) -> retreat() }
@@ -438,10 +570,11 @@ ask:
         fi;
 lead:
         if
-        :: atomic { MISSING == 0 -> decide(); if :: valid :: else -> give_up() fi }
+        :: atomic { MISSING == 0 -> CHOOSE(); decide(); if :: valid :: else -> give_up() fi }
         :: atomic {
             MISSING != 0 && LEADER_EXPIRES(MISSING) ->
             SPEND_CUT(MISSING);
+            CHOOSE();
             decide();
             if
             :: valid
@@ -456,6 +589,10 @@ lead:
             :: HAS(OTHERS(members[me]), i) && CONNECTED(me, i) ->
                 answer[i] = DECISION;
                 members[i] = members[me];
+#ifdef NEWCOMER
+                next_founders[i] = next_founders[me];
+                next_missing[i] = next_missing[me];
+#endif
                 decided[i] = decided[me]
             :: else
             fi;

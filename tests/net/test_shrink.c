@@ -13,9 +13,10 @@ static struct members set_of(unsigned bits)
     return (struct members){.words = {bits}};
 }
 
+/* The ranks of the first world are its founders. */
 static struct view view_of(uint32_t epoch, unsigned bits)
 {
-    return (struct view){.epoch = epoch, .members = set_of(bits)};
+    return (struct view){.epoch = epoch, .members = set_of(bits), .founders = set_of(0xf)};
 }
 
 /* A leader that has been in the first world, of COUNT ranks. */
@@ -112,6 +113,39 @@ Test(shrink_vote, a_promise_narrows_the_next_world)
     a->comers[0].fate = ENDED; /* it has sent no GO */
     a->comers[1].fate = ENDED;
     cr_expect_eq(decided(a), 0xc);
+    end(a);
+}
+
+/* 2 and 3 were stopped while {0, 1} let in 4 and ended. They may continue, so 4 may not. */
+Test(shrink_vote, newcomers_need_a_founder)
+{
+    struct attempt *a = leader(4);
+    a->reunion->count = 5;
+    a->reunion->base = a->reunion->promise = view_of(1, 0x13);
+    a->reunion->base.missing = set_of(0xc);
+    a->comers[0].fate = a->comers[1].fate = ENDED;
+    cr_expect_eq(decided(a), 0);
+    a->reunion->base.founders = set_of(0x13); /* as if 2 and 3 had ended */
+    cr_expect_eq(decided(a), 0x10);
+    end(a);
+}
+
+Test(shrink_vote, who_has_not_ended_is_missing)
+{
+    struct attempt *a = leader(0);
+    struct members set = shrink_eligible(a);
+    struct view next;
+    a->reunion->base.missing = set_of(0x80);
+    a->reunion->count = 8;
+    a->comers[1].fate = SILENT;
+    a->comers[2].fate = ENDED;
+    comes(a, 3, view_of(0, 0xf), view_of(0, 0xf));
+    cr_expect(shrink_decide(a, &set, &next));
+    cr_expect_eq(next.members.words[0], 0x9);
+    cr_expect_eq(next.missing.words[0], 0x82);
+    members_add(&a->reunion->silent, 2); /* first silent, then ended */
+    cr_expect(shrink_decide(a, &set, &next));
+    cr_expect_eq(next.missing.words[0], 0x86);
     end(a);
 }
 
