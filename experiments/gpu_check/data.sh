@@ -1,8 +1,8 @@
 # Sourced by ../../gpu_check.sh: the page's data, as JSON.
 # shellcheck shell=bash disable=SC2154
 
-# shellcheck source=experiments/json.sh
-. experiments/json.sh
+# shellcheck source=experiments/sweep/provenance.sh
+. experiments/sweep/provenance.sh
 
 # data_of true|false: prints whether the whole check passed, with the parts and the goals of $out.
 data_of()

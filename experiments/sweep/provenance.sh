@@ -1,8 +1,14 @@
 # shellcheck shell=bash disable=SC2154
 # provenance.sh: writes the programs and machines of a run to provenance.json, for run_scaling.sh.
 
-# shellcheck source-path=SCRIPTDIR source=../json.sh
-. "$here/json.sh"
+# json_string TEXT: prints a JSON string, without the control characters that JSON forbids.
+json_string()
+{
+    local text=${1//\\/\\\\}
+    text=${text//\"/\\\"}
+    text=${text//$'\t'/\\t}
+    printf '"%s"' "${text//[$'\001'-$'\037']/}"
+}
 
 json_member()
 {
