@@ -151,6 +151,15 @@ void stream_close(int *socket)
     *socket = -1;
 }
 
+void stream_keep_alive(int socket)
+{
+    static const int yes = 1, idle_s = 10, interval_s = 5, probes = 4;
+    setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
 static int move_all(int socket, unsigned char *data, size_t bytes, bool sending, int64_t timeout_ms)
 {
     int64_t deadline_ns = stream_deadline_ns(timeout_ms);

@@ -54,6 +54,9 @@ int stream_wait(int socket, short events, int64_t deadline_ns, cancelled_call *c
  * may discard the bytes that were sent last. */
 void stream_close(int *socket);
 
+/* From now on an idle connection whose other end has vanished breaks within half a minute. */
+void stream_keep_alive(int socket);
+
 /* Milliseconds for poll(2) until `deadline_ns` (clock_now_ns; 0: none). */
 int stream_poll_ms(int64_t deadline_ns);
 
@@ -66,7 +69,7 @@ int64_t stream_deadline_ns(int64_t timeout_ms);
 #define CONTROL_MAGIC UINT64_C(0x6f6c6c6548525350) /* "PSRHello" */
 
 enum {
-    CONTROL_PROTOCOL = 2,
+    CONTROL_PROTOCOL = 3,
     CONTROL_SAME_BYTES = 16, /* magic to value: the same in all versions of the protocol */
 };
 

@@ -48,7 +48,7 @@
 enum {
     HOLD_MS = 200,
     GRACE_MS = 1000,     /* after a time-out: for ranks that come later than the others */
-    CONNECT_MS = 500,    /* even a stopped process accepts at once, unless a packet is lost */
+    CONNECT_MS = 1500,   /* even a stopped process accepts at once, unless a packet is lost */
     PAUSE_MS = 50,       /* before all begin again */
     PROBE_MS = 100,      /* for a connection that only shows whether a process lives */
     PROBE_EVERY_MS = 50, /* doubles up to the next one */
@@ -64,45 +64,44 @@ static void enter(struct reunion *reunion, const struct view *view)
 
 /* -------- messages ---------------------------------------------------------------------------- */
 
-enum { WORD_BYTES = offsetof(struct word, at) };
-
 int shrink_say(int socket, enum shrink_type type)
 {
-    struct word word;
-    memset(&word, 0, WORD_BYTES);
-    word.head.type = type;
-    return control_send(socket, &word, WORD_BYTES, NULL, 0, SHRINK_ANSWER_MS);
+    struct word word = {.head.type = type};
+    return control_send(socket, &word, sizeof word, NULL, 0, SHRINK_ANSWER_MS);
 }
 
 static int say_decision(const struct reunion *m, const struct view *next, int guests, int identity,
                         int socket)
 {
-    struct word word;
-    memset(&word, 0, WORD_BYTES);
-    word.head.type = SHRINK_DECISION;
-    word.view = *next;
-    word.identity = identity;
-    word.count = m->count;
-    word.guests = guests;
-    word.job = m->job;
-    return control_send(socket, &word, WORD_BYTES, m->at, (size_t)m->count * sizeof *m->at,
+    struct word word = {.head.type = SHRINK_DECISION,
+                        .view = *next,
+                        .identity = identity,
+                        .count = m->count,
+                        .guests = guests,
+                        .job = m->job};
+    return control_send(socket, &word, sizeof word, m->at, (size_t)m->count * sizeof *m->at,
                         SHRINK_ANSWER_MS);
 }
 
 /* Whether the message has the length of its type. */
 static bool is_whole(const struct word *word)
 {
-    size_t bytes = word->head.bytes + sizeof word->head, table = 0;
-    if (bytes < WORD_BYTES)
+    const struct decision *decision;
+    size_t table = 0;
+    if (word->head.bytes < sizeof *word - sizeof word->head)
         return false;
-    if (word->head.type == SHRINK_DECISION && word->count > 0 && word->count <= SHRINK_RANKS_MOST)
-        table = (size_t)word->count * sizeof *word->at;
-    return bytes == WORD_BYTES + table && (table > 0 || word->head.type != SHRINK_DECISION);
+    if (word->head.type == SHRINK_DECISION) {
+        if (word->count < 1 || word->count > SHRINK_RANKS_MOST)
+            return false;
+        table = (size_t)word->count * sizeof *decision->at;
+    }
+    return word->head.bytes == sizeof *word - sizeof word->head + table;
 }
 
-int shrink_await(int socket, struct word *word, enum shrink_type type, int64_t timeout_ms)
+int shrink_await(int socket, struct word *word, size_t room, enum shrink_type type,
+                 int64_t timeout_ms)
 {
-    int error = control_receive(socket, word, sizeof *word, timeout_ms, NULL, NULL);
+    int error = control_receive(socket, word, room, timeout_ms, NULL, NULL);
     return error ? error : word->head.type == type && is_whole(word) ? 0 : EPROTO;
 }
 
@@ -129,18 +128,6 @@ static int64_t patience_ms(const struct attempt *a)
     return a->timed_out ? GRACE_MS : a->timeout_ms;
 }
 
-static struct claim claim_of(const struct attempt *a)
-{
-    const struct reunion *m = a->reunion;
-    struct claim claim = {.head = {.type = SHRINK_CLAIM},
-                          .timed_out = a->timed_out,
-                          .count = m->count,
-                          .base = m->base,
-                          .promise = m->promise};
-    door_guests(m->door, claim.guests);
-    return claim;
-}
-
 /* -------- the leader -------------------------------------------------------------------------- */
 
 static int64_t earlier_ns(int64_t a_ns, int64_t b_ns)
@@ -149,12 +136,21 @@ static int64_t earlier_ns(int64_t a_ns, int64_t b_ns)
 }
 
 /* Whether to wait for that process. Those below the leader do not come to it. A newcomer may have
- * entered a world that this process has only promised. */
+ * entered a world that others have only promised. */
 static bool awaited(const struct attempt *a, int identity)
 {
-    return identity > a->reunion->identity && a->comers[identity].fate == ABSENT &&
-           (members_have(&shrink_newest_base(a)->members, identity) ||
-            members_have(&a->reunion->promise.members, identity));
+    const struct reunion *m = a->reunion;
+    const struct view *base = shrink_newest_base(a);
+    if (identity <= m->identity || a->comers[identity].fate != ABSENT)
+        return false;
+    bool named =
+        members_have(&base->members, identity) || members_have(&m->promise.members, identity);
+    for (int i = 0; i < m->count && !named; i++) {
+        const struct comer *comer = &a->comers[i];
+        named = comer->fate == COME && comer->claim.promise.epoch > base->epoch &&
+                members_have(&comer->claim.promise.members, identity);
+    }
+    return named;
 }
 
 static bool awaits_any(const struct attempt *a)
@@ -259,22 +255,20 @@ static bool hear(struct attempt *a, int identity)
         claim->head.type == SHRINK_CLAIM && !has_closed(comer->socket) &&
         shrink_say(comer->socket, SHRINK_HOLD) == 0) {
         comer->fate = COME;
+        shrink_learn(a->reunion, claim);
         return true;
     }
     leave(a, identity);
     return false;
 }
 
-/* Does not wait: a stopped comer reads nothing. */
-static void hold(struct attempt *a)
+void shrink_hold(struct attempt *a)
 {
     for (int i = 0; i < a->reunion->count; i++) {
-        struct word word;
+        struct word word = {.head.type = SHRINK_HOLD};
         if (a->comers[i].fate != COME)
             continue;
-        memset(&word, 0, WORD_BYTES);
-        word.head.type = SHRINK_HOLD;
-        int error = control_send(a->comers[i].socket, &word, WORD_BYTES, NULL, 0, -1);
+        int error = control_send(a->comers[i].socket, &word, sizeof word, NULL, 0, -1);
         if (error != 0 && error != EAGAIN)
             leave(a, i);
     }
@@ -319,7 +313,7 @@ static void collect(struct attempt *a)
         if (now_ns >= end_ns)
             return;
         if (now_ns >= hold_ns) {
-            hold(a);
+            shrink_hold(a);
             hold_ns = now_ns + HOLD_MS * NS_PER_MS;
         } else if (now_ns >= probe_ns) {
             probe(a, identity);
@@ -342,11 +336,12 @@ static enum outcome commit(struct attempt *a, struct view *next)
 {
     struct reunion *m = a->reunion;
     struct word word;
-    struct claim own = claim_of(a);
+    struct claim own = shrink_claim_of(a);
     int guests = shrink_invite(a, &own, next);
     if (members_are_none(&next->missing))
         next->founders = next->members;
     m->promise = *next;
+    m->guests = guests;
     for (int i = 0; i < m->count; i++) {
         if (i != m->identity && members_have(&next->members, i) &&
             say_decision(m, next, guests, i, a->comers[i].socket) != 0)
@@ -355,8 +350,8 @@ static enum outcome commit(struct attempt *a, struct view *next)
     int64_t ready_ns = stream_deadline_ns(SHRINK_ANSWER_MS); /* for all; they wait longer for GO */
     for (int i = 0; i < m->count; i++) {
         if (i != m->identity && members_have(&next->members, i) &&
-            shrink_await(a->comers[i].socket, &word, SHRINK_READY, stream_poll_ms(ready_ns) + 1) !=
-                0)
+            shrink_await(a->comers[i].socket, &word, sizeof word, SHRINK_READY,
+                         stream_poll_ms(ready_ns) + 1) != 0)
             return again(a);
     }
     if (clock_now_ns() >= ready_ns) /* it was stopped, and they have gone */
@@ -367,6 +362,16 @@ static enum outcome commit(struct attempt *a, struct view *next)
             shrink_say(a->comers[i].socket, SHRINK_GO);
     }
     return AGREED;
+}
+
+/* Finds out which former members have ended meanwhile. */
+static void find_missing(struct attempt *a)
+{
+    const struct members *missing = &shrink_newest_base(a)->missing;
+    for (int i = 0; i < a->reunion->count; i++) {
+        if (members_have(missing, i) && address_port(&a->reunion->at[i]) > 0)
+            probe(a, i);
+    }
 }
 
 static enum outcome lead(struct attempt *a)
@@ -385,6 +390,7 @@ static enum outcome lead(struct attempt *a)
         if (awaited(a, i))
             members_add(&m->silent, i);
     }
+    find_missing(a);
     bool valid = shrink_decide(a, &set, &next);
     for (int i = 0; i < m->count; i++) {
         if (a->comers[i].fate == COME && !members_have(&set, i)) {
@@ -397,27 +403,29 @@ static enum outcome lead(struct attempt *a)
 
 /* -------- a comer ----------------------------------------------------------------------------- */
 
-enum outcome shrink_obey(struct reunion *m, int socket, const struct word *decision)
+enum outcome shrink_obey(struct reunion *m, int socket, const struct decision *decision)
 {
-    const struct view *next = &decision->view;
+    const struct word *word = &decision->word;
+    const struct view *next = &word->view;
     struct members within = next->members;
-    struct word word;
+    struct word answer;
     members_narrow(&within, &m->promise.members);
-    for (int i = decision->guests; i >= 0 && i < decision->count; i++) {
+    for (int i = word->guests; i >= 0 && i < word->count; i++) {
         if (members_have(&next->members, i))
             members_add(&within, i);
     }
-    if (decision->identity != m->identity || !members_have(&within, m->identity) ||
+    if (word->identity != m->identity || !members_have(&within, m->identity) ||
         next->epoch <= m->promise.epoch || memcmp(&within, &next->members, sizeof within) != 0)
         return AGAIN;
     m->promise = *next;
-    m->count = decision->count > m->count ? decision->count : m->count;
-    for (int i = 0; i < decision->count; i++) {
-        if (members_have(&next->members, i))
+    m->guests = word->guests;
+    m->count = word->count > m->count ? word->count : m->count;
+    for (int i = 0; i < word->count; i++) {
+        if (address_port(&decision->at[i]) > 0)
             m->at[i] = decision->at[i];
     }
     if (shrink_say(socket, SHRINK_READY) != 0 ||
-        shrink_await(socket, &word, SHRINK_GO, 2L * SHRINK_ANSWER_MS) != 0)
+        shrink_await(socket, &answer, sizeof answer, SHRINK_GO, 2L * SHRINK_ANSWER_MS) != 0)
         return AGAIN;
     enter(m, &m->promise);
     return AGREED;
@@ -433,10 +441,11 @@ static enum outcome give_up(struct attempt *a, int leader)
 }
 
 /* Acts on what the leader has said. */
-static enum outcome hear_leader(struct attempt *a, int leader, int socket, struct word *word,
-                                size_t *have, bool *holds)
+static enum outcome hear_leader(struct attempt *a, int leader, int socket,
+                                struct decision *decision, size_t *have, bool *holds)
 {
-    switch (control_read(socket, word, sizeof *word, have)) {
+    const struct word *word = &decision->word;
+    switch (control_read(socket, decision, sizeof *decision, have)) {
     case CONTROL_NOTHING:
         return WAIT;
     case CONTROL_CLOSED:
@@ -458,7 +467,7 @@ static enum outcome hear_leader(struct attempt *a, int leader, int socket, struc
     case SHRINK_EXCLUDED:
         return OUT;
     case SHRINK_DECISION:
-        return shrink_obey(a->reunion, socket, word);
+        return shrink_obey(a->reunion, socket, decision);
     default:
         return AGAIN;
     }
@@ -469,7 +478,7 @@ static enum outcome hear_leader(struct attempt *a, int leader, int socket, struc
 static enum outcome listen_to(struct attempt *a, int leader, int socket)
 {
     struct listener *listener = &a->reunion->listener;
-    struct word word;
+    struct decision decision;
     enum outcome outcome = WAIT;
     size_t have = 0;
     bool holds = false;
@@ -492,7 +501,7 @@ static enum outcome listen_to(struct attempt *a, int leader, int socket)
                 take_over(a, (int)which);
             if ((int)which == leader) {
                 last_ns = clock_now_ns();
-                outcome = hear_leader(a, leader, socket, &word, &have, &holds);
+                outcome = hear_leader(a, leader, socket, &decision, &have, &holds);
             }
             continue;
         case LISTENER_TIMEOUT:
@@ -503,7 +512,7 @@ static enum outcome listen_to(struct attempt *a, int leader, int socket)
         if (now_ns >= end_ns)
             outcome = holds ? AGAIN : give_up(a, leader);
         if (now_ns >= hold_ns) {
-            hold(a);
+            shrink_hold(a);
             hold_ns = now_ns + HOLD_MS * NS_PER_MS;
         }
     }
@@ -515,8 +524,9 @@ static enum outcome listen_to(struct attempt *a, int leader, int socket)
 static enum outcome follow(struct attempt *a, int leader, int *socket)
 {
     const struct reunion *m = a->reunion;
-    struct claim claim = claim_of(a);
-    int error = listener_join(&m->at[leader], m->job, m->identity, CONNECT_MS, socket);
+    struct claim claim = shrink_claim_of(a);
+    int64_t connect_ms = a->timed_out ? GRACE_MS / 2 : CONNECT_MS;
+    int error = listener_join(&m->at[leader], m->job, m->identity, connect_ms, socket);
     if (error == ECONNREFUSED)
         a->comers[leader].fate = ENDED;
     if (error != 0) {
@@ -616,6 +626,10 @@ static enum status gave_up(const struct attempt *a, const struct world *failed)
         if (i != m->identity && members_have(&m->base.members, i) && a->comers[i].fate != ENDED)
             line_add(&line, "%s%d", silent++ ? ", " : "", i);
     }
+    if (silent == 0)
+        return FAIL(STATUS_TIMEOUT,
+                    "shrink: none of the first workers is left, and some may have continued alone; "
+                    "start the job again");
     return FAIL(STATUS_TIMEOUT,
                 "shrink: rank %d on %s found too few ranks of its last world within %g s. These "
                 "are silent, and may have continued without it: %s (numbers of the first world). "
@@ -659,6 +673,7 @@ enum status reunion_open(struct world *world, const struct world_options *option
         members_add(&m->base.members, i);
     m->base.founders = m->base.members;
     m->promise = m->base;
+    m->guests = m->count; /* none */
     status = world_choose_address(world, options->subnet, &here);
     if (status == STATUS_OK) {
         int error = listener_open(&m->listener, &here, SHRINK_RANKS_MOST);
@@ -744,6 +759,7 @@ enum status shrink_next_world(struct world **out, struct world *failed, struct a
             if (status == STATUS_OK)
                 break;
             world_close(out);
+            leave_all(a); /* the world has taken their connections */
             TRY(may_retry(status) ? STATUS_OK : status);
             a->timed_out = a->timed_out || status == STATUS_TIMEOUT;
         }
@@ -781,14 +797,4 @@ void world_shrink_again(struct world *failed, struct world *shrunk)
 {
     failed->reunion = shrunk->reunion;
     shrunk->reunion = NULL;
-}
-
-int world_identity(const struct world *world, int rank)
-{
-    const struct reunion *m = world->reunion;
-    for (int i = 0; m && i < m->count; i++) {
-        if (members_have(&m->base.members, i) && rank-- == 0)
-            return i;
-    }
-    return -1;
 }

@@ -18,6 +18,7 @@ enum {
     SHRINK_RANKS_MOST = 1024, /* identities in the life of a job */
     SHRINK_WORDS = SHRINK_RANKS_MOST / 64,
     SHRINK_GUESTS_MOST = 4,  /* newcomers of one decision; further ones wait for the next */
+    SHRINK_CALLS_MOST = 64,  /* calls on newcomers in one meeting */
     SHRINK_ANSWER_MS = 1500, /* for a message that its sender owes at once */
 };
 
@@ -73,6 +74,7 @@ struct reunion {
     bool excluded;
     struct view base;                    /* the last world that this process has entered */
     struct view promise;                 /* the last one for which it has sent READY */
+    int guests;                          /* identity of its first newcomer */
     struct members silent;               /* did not answer since it entered that world */
     union address at[SHRINK_RANKS_MOST]; /* where the members of `promise` meet, by identity */
 };
@@ -89,6 +91,8 @@ struct claim {
     uint32_t timed_out; /* its world failed because a rank was silent */
     int32_t count;      /* as in its reunion */
     struct view base, promise;
+    int32_t first, unused;                      /* identity of the first newcomer of the promise */
+    union address promised[SHRINK_GUESTS_MOST]; /* where it and the next ones listen */
     struct invitation guests[SHRINK_GUESTS_MOST];
 };
 
@@ -114,7 +118,9 @@ struct attempt {
     bool timed_out;
     int summoner; /* a lower identity that leads and awaits this process; INT_MAX: none */
     int64_t timeout_ms, deadline_ns;
-    enum status refused;            /* why a newcomer may not enter */
+    enum status refused; /* why a newcomer may not enter */
+    int called;          /* newcomers that this leader has called */
+    uint64_t tickets[SHRINK_CALLS_MOST];
     int sockets[SHRINK_RANKS_MOST]; /* copies of the comers' sockets, for listener_wait; -1: none */
     struct comer comers[SHRINK_RANKS_MOST]; /* by identity */
 };
@@ -149,15 +155,22 @@ struct word {
     int32_t guests;   /* the first identity of the decision's newcomers */
     uint32_t unused;
     uint64_t job;
-    union address at[SHRINK_RANKS_MOST]; /* (count) by identity; only those of members are valid */
 };
 
-/* Sends a word other than DECISION. / Gets a word of this type. 0 or an errno value. */
-int shrink_say(int socket, enum shrink_type type);
-int shrink_await(int socket, struct word *word, enum shrink_type type, int64_t timeout_ms);
+struct decision {
+    struct word word;
+    union address at[SHRINK_RANKS_MOST]; /* (count) by identity; port 0: not known */
+};
 
+/* Sends a word other than DECISION. 0 or an errno value. */
+int shrink_say(int socket, enum shrink_type type);
+/* Gets a word of this type; `room` is for its end, too. */
+int shrink_await(int socket, struct word *word, size_t room, enum shrink_type type,
+                 int64_t timeout_ms);
 /* Promises the leader's decision and waits for GO. */
-enum outcome shrink_obey(struct reunion *reunion, int socket, const struct word *decision);
+enum outcome shrink_obey(struct reunion *reunion, int socket, const struct decision *decision);
+/* Tells all comers that this leader still lives. Does not wait: a stopped comer reads nothing. */
+void shrink_hold(struct attempt *a);
 
 /* The last world that a process here has entered. */
 const struct view *shrink_newest_base(const struct attempt *a);
@@ -183,10 +196,12 @@ enum status shrink_next_world(struct world **out, struct world *failed, struct a
 struct door *door_open(const union address *here, bool first, const struct world_options *options);
 void door_close(struct door **door);
 void door_close_in_child(const struct door *door);
-/* The newcomers that may enter the next world; `door` may be NULL. */
-void door_guests(const struct door *door, struct invitation guests[SHRINK_GUESTS_MOST]);
 /* After a new world: those that are not in it knock again. */
 void door_clear(struct door *door);
+
+struct claim shrink_claim_of(const struct attempt *a);
+/* The leader learns of newcomers that a comer has promised: it must know whether they live. */
+void shrink_learn(struct reunion *reunion, const struct claim *claim);
 
 /* The leader: connects to the newcomers that the claims name and adds those that live to `next`.
  * Returns the identity of the first. */

@@ -16,7 +16,8 @@
  * Newcomers are no members of the last world, so they have no vote on who may follow it. One that
  * gets no GO gives up its identity and its socket, and knocks again: to those who may have entered
  * the world with it, it has ended. An identity is given once. A leader gives one above all that any
- * comer knows, and whoever may follow a world has a comer that knows its identities.
+ * comer knows, and whoever may follow a world has a comer that knows its identities. A leader calls
+ * on a newcomer once: one that does not answer costs the others one attempt.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -36,6 +37,9 @@ enum {
     JOB_BYTES = 4096, /* the options as text */
     KNOCK_MS = 5000,  /* from hello to KNOCK */
     TELL_MS = 1000,
+    CALL_MS = 300,    /* the ranks that wait for the leader are patient for longer */
+    VISITORS = 32,    /* at one door; further ones come again */
+    EVENTS_MOST = 16, /* of one look at the door: strangers do not delay a step */
 };
 
 /* Followed by the job's options. */
@@ -63,8 +67,8 @@ struct door {
     const char *address; /* of a newcomer: where it knocks, and from which step on */
     uint64_t after;
     int count;
-    int sockets[SHRINK_GUESTS_MOST];
-    struct visitor visitors[SHRINK_GUESTS_MOST];
+    int sockets[VISITORS];
+    struct visitor visitors[VISITORS];
     char job[JOB_BYTES];
 };
 
@@ -85,7 +89,7 @@ static struct door *door_new(const struct world_options *options)
 
 static int door_listen(struct door *door, const union address *at)
 {
-    return listener_open(&door->listener, at, SHRINK_GUESTS_MOST);
+    return listener_open(&door->listener, at, VISITORS);
 }
 
 struct door *door_open(const union address *here, bool first, const struct world_options *options)
@@ -135,12 +139,14 @@ void door_clear(struct door *door)
         dismiss(door, door->count - 1);
 }
 
-void door_guests(const struct door *door, struct invitation guests[SHRINK_GUESTS_MOST])
+/* The newcomers that may enter the next world; `door` may be NULL. */
+static void door_guests(const struct door *door, struct invitation guests[SHRINK_GUESTS_MOST])
 {
-    for (int i = 0; door && i < door->count; i++) {
+    int count = 0;
+    for (int i = 0; door && i < door->count && count < SHRINK_GUESTS_MOST; i++) {
         const struct visitor *visitor = &door->visitors[i];
         if (visitor->admitted && visitor->knock.after <= door->step)
-            *guests++ = visitor->knock.invitation;
+            guests[count++] = visitor->knock.invitation;
     }
 }
 
@@ -154,18 +160,19 @@ static int answer(int socket, enum status status, const char *text)
 static void receive_visitor(struct door *door, const struct hello *hello, int socket)
 {
     const char *why = NULL;
-    if (hello->head.protocol != CONTROL_PROTOCOL || strcmp(hello->version, PSRING_VERSION) != 0)
+    if (hello->head.value != HELLO_NEWCOMER)
+        why = "rendezvous: another job has begun there; choose another port, or join it with "
+              "--elastic --join instead of --rendezvous, --rank and --world-size";
+    else if (hello->head.protocol != CONTROL_PROTOCOL ||
+             strcmp(hello->version, PSRING_VERSION) != 0)
         why = "join: this process is another version of psring than the job; start all from one "
               "build";
     else if (hello->run_id != door->token)
         why = "join: this process belongs to another job; give all workers one --token "
               "(PSRING_TOKEN)";
-    else if (hello->head.value != HELLO_NEWCOMER)
-        why = "rendezvous: the job there has begun already; enter it with --join instead of "
-              "--rendezvous, --rank and --world-size, or choose another port";
     if (why)
         answer(socket, STATUS_USAGE, why);
-    if (why || door->count == SHRINK_GUESTS_MOST) { /* it comes again */
+    if (why || door->count == VISITORS) {
         stream_close(&socket);
         return;
     }
@@ -174,45 +181,86 @@ static void receive_visitor(struct door *door, const struct hello *hello, int so
         (struct visitor){.until_ns = clock_now_ns() + KNOCK_MS * NS_PER_MS};
 }
 
-/* Answers a knock. False: the visitor goes. */
-static bool admit(const struct door *door, struct visitor *visitor, int size, int socket)
+/* The first line in which the two differ, such as "--batch=8" and "--batch=16". */
+static bool find_difference(const char *job, const char *own, char *text, size_t size)
 {
-    char text[RENDEZVOUS_TEXT_BYTES];
-    const struct knock *knock = &visitor->knock;
-    size_t bytes = knock->head.bytes + sizeof knock->head - KNOCK_BYTES;
+    while (*job || *own) {
+        int a = (int)strcspn(job, "\n"), b = (int)strcspn(own, "\n");
+        if (a != b || strncmp(job, own, (size_t)a) != 0) {
+            snprintf(text, size,
+                     "join: this worker was started with %.*s, the job with %.*s; start all "
+                     "workers with the same options",
+                     b ? b : 7, b ? own : "nothing", a ? a : 7, a ? job : "nothing");
+            return true;
+        }
+        job += a + (job[a] != '\0');
+        own += b + (own[b] != '\0');
+    }
+    return false;
+}
+
+/* Whether a leader will be able to call on it. Its listener takes this hello for a stranger's. */
+static bool is_reachable(const struct invitation *guest)
+{
+    int socket = -1;
+    int error = listener_join(&guest->at, 0, HELLO_NEWCOMER, SHRINK_ANSWER_MS, &socket);
+    stream_close(&socket);
+    return error == 0;
+}
+
+/* Writes the reason against a newcomer that has knocked. False: there is none. */
+static bool objection(const struct door *door, const struct knock *knock, const struct world *world,
+                      char *text, size_t size)
+{
+    char at[ADDRESS_URI_BYTES];
     int admitted = 0;
     for (int i = 0; i < door->count; i++)
         admitted += door->visitors[i].admitted;
-    if (bytes != strlen(door->job) || memcmp(knock->job, door->job, bytes) != 0) {
-        answer(socket, STATUS_USAGE,
-               "join: the options differ from those of the job's workers; give all the same "
-               "options, except for folders, hosts and time-outs");
-        return false;
-    }
-    if (door->most > 0 && size + admitted >= door->most) {
-        snprintf(text, sizeof text,
+    if (find_difference(door->job, knock->job, text, size))
+        return true;
+    if (world->reunion->count > SHRINK_RANKS_MOST - VISITORS)
+        snprintf(text, size,
+                 "join: %d workers have joined the job so far, expected fewer than %d; "
+                 "start it again",
+                 world->reunion->count, SHRINK_RANKS_MOST - VISITORS);
+    else if (door->most > 0 && world->size + admitted >= door->most)
+        snprintf(text, size,
                  "join: the job has %d workers, and an epoch has no step for more; wait until one "
                  "leaves",
-                 size);
-        answer(socket, STATUS_USAGE, text);
+                 world->size);
+    else if (!is_reachable(&knock->invitation))
+        snprintf(text, size,
+                 "join: the job cannot reach this worker at %s; let no firewall or address "
+                 "translation stand between the workers",
+                 address_uri(&knock->invitation.at, at));
+    else
         return false;
-    }
-    visitor->admitted = true;
-    return answer(socket, STATUS_OK, "") == 0;
+    return true;
+}
+
+/* Answers a knock. False: the visitor goes. */
+static bool admit(const struct door *door, struct visitor *visitor, const struct world *world,
+                  int socket)
+{
+    char text[RENDEZVOUS_TEXT_BYTES];
+    visitor->knock.job[visitor->have - KNOCK_BYTES] = '\0';
+    bool refused = objection(door, &visitor->knock, world, text, sizeof text);
+    visitor->admitted = !refused;
+    return answer(socket, refused ? STATUS_USAGE : STATUS_OK, refused ? text : "") == 0 && !refused;
 }
 
 /* Reads what has arrived from a visitor. */
-static void hear(struct door *door, int index, int size)
+static void hear(struct door *door, int index, const struct world *world)
 {
     struct visitor *visitor = &door->visitors[index];
     enum control_read got = CONTROL_CLOSED; /* it owes nothing after its knock */
     if (!visitor->admitted)
-        got = control_read(door->sockets[index], &visitor->knock, sizeof visitor->knock,
+        got = control_read(door->sockets[index], &visitor->knock, sizeof visitor->knock - 1,
                            &visitor->have);
     if (got == CONTROL_NOTHING)
         return;
     if (got != CONTROL_MESSAGE || visitor->knock.head.type != SHRINK_KNOCK ||
-        visitor->have < KNOCK_BYTES || !admit(door, visitor, size, door->sockets[index]))
+        visitor->have < KNOCK_BYTES || !admit(door, visitor, world, door->sockets[index]))
         dismiss(door, index);
 }
 
@@ -224,7 +272,8 @@ uint64_t world_newcomers(struct world *world, uint64_t step, int most)
         return wanted;
     door->step = step;
     door->most = most;
-    for (bool more = true; more;) {
+    bool more = true;
+    for (int events = 0; more && events < EVENTS_MOST; events++) {
         struct hello hello;
         int socket;
         size_t which;
@@ -234,7 +283,7 @@ uint64_t world_newcomers(struct world *world, uint64_t step, int most)
             receive_visitor(door, &hello, socket);
             break;
         case LISTENER_WATCHED:
-            hear(door, (int)which, world->size);
+            hear(door, (int)which, world);
             break;
         case LISTENER_TIMEOUT:
         case LISTENER_CANCELLED:
@@ -252,6 +301,16 @@ uint64_t world_newcomers(struct world *world, uint64_t step, int most)
     return wanted;
 }
 
+int world_identity(const struct world *world, int rank)
+{
+    const struct reunion *m = world->reunion;
+    for (int i = 0; m && i < m->count; i++) {
+        if (members_have(&m->base.members, i) && rank-- == 0)
+            return i;
+    }
+    return -1;
+}
+
 bool world_door(const struct world *world, union address *address)
 {
     const struct door *door = world->reunion ? world->reunion->door : NULL;
@@ -263,16 +322,61 @@ bool world_door(const struct world *world, union address *address)
 
 /* -------- the leader -------------------------------------------------------------------------- */
 
+struct claim shrink_claim_of(const struct attempt *a)
+{
+    const struct reunion *m = a->reunion;
+    struct claim claim = {.head = {.type = SHRINK_CLAIM},
+                          .timed_out = a->timed_out,
+                          .count = m->count,
+                          .base = m->base,
+                          .promise = m->promise,
+                          .first = m->guests};
+    for (int i = 0; i < SHRINK_GUESTS_MOST && m->guests + i < m->count; i++)
+        claim.promised[i] = m->at[m->guests + i];
+    door_guests(m->door, claim.guests);
+    return claim;
+}
+
+void shrink_learn(struct reunion *m, const struct claim *claim)
+{
+    for (int i = 0; i < SHRINK_GUESTS_MOST && claim->first >= 0; i++) {
+        int identity = claim->first + i;
+        if (identity >= SHRINK_RANKS_MOST || !members_have(&claim->promise.members, identity))
+            continue;
+        m->at[identity] = claim->promised[i];
+        m->count = identity < m->count ? m->count : identity + 1;
+    }
+}
+
+/* Whether the newcomer is a member already, or has been called in this meeting. */
+static bool is_old(const struct attempt *a, const struct invitation *guest)
+{
+    const struct reunion *m = a->reunion;
+    for (int i = 0; i < m->count; i++) {
+        if (address_port(&m->at[i]) == address_port(&guest->at) &&
+            address_same_host(&m->at[i], &guest->at))
+            return true;
+    }
+    for (int i = 0; i < a->called; i++) {
+        if (a->tickets[i] == guest->ticket)
+            return true;
+    }
+    return a->called == SHRINK_CALLS_MOST || m->count == SHRINK_RANKS_MOST;
+}
+
 /* Calls on the newcomer and gives it the next identity. */
 static void call_on(struct attempt *a, const struct invitation *guest, struct view *next)
 {
     struct reunion *m = a->reunion;
     int socket;
-    if (m->count >= SHRINK_RANKS_MOST ||
-        listener_join(&guest->at, guest->ticket, m->identity, SHRINK_ANSWER_MS, &socket) != 0)
+    if (is_old(a, guest))
         return;
-    struct comer *comer = &a->comers[m->count];
-    *comer = (struct comer){.fate = COME, .socket = socket};
+    a->tickets[a->called++] = guest->ticket;
+    int error = listener_join(&guest->at, guest->ticket, m->identity, CALL_MS, &socket);
+    shrink_hold(a);
+    if (error != 0)
+        return;
+    a->comers[m->count] = (struct comer){.fate = COME, .socket = socket};
     m->at[m->count] = guest->at;
     members_add(&next->members, m->count++);
 }
@@ -295,7 +399,7 @@ int shrink_invite(struct attempt *a, const struct claim *own, struct view *next)
             continue;
         for (int g = 0; g < SHRINK_GUESTS_MOST && claim->guests[g].ticket != 0; g++) {
             int guests = m->count - first;
-            if (guests < SHRINK_GUESTS_MOST && (most == 0 || size + guests < most))
+            if (guests < SHRINK_GUESTS_MOST && guests < size && (most == 0 || size + guests < most))
                 call_on(a, &claim->guests[g], next);
         }
     }
@@ -335,6 +439,8 @@ static int knock_at(void *self, const union address *address, int64_t connect_ms
         error = control_send(approach->socket, &knock, KNOCK_BYTES, door->job, strlen(door->job),
                              SHRINK_ANSWER_MS);
     }
+    if (error == 0)
+        stream_keep_alive(approach->socket);
     if (error != 0)
         stream_close(&approach->socket);
     return error;
@@ -344,16 +450,19 @@ static int knock_at(void *self, const union address *address, int64_t connect_ms
 static enum outcome follow_leader(struct attempt *a, int socket)
 {
     struct reunion *m = a->reunion;
-    struct word *word = malloc(sizeof *word);
+    struct decision *decision = malloc(sizeof *decision);
     enum outcome outcome = AGAIN;
-    if (word && shrink_await(socket, word, SHRINK_DECISION, SHRINK_ANSWER_MS) == 0 &&
-        word->identity >= word->guests && word->identity < word->count) {
+    const struct word *word = decision ? &decision->word : NULL;
+    if (word &&
+        shrink_await(socket, &decision->word, sizeof *decision, SHRINK_DECISION,
+                     2L * SHRINK_ANSWER_MS) == 0 &&
+        word->guests >= 0 && word->identity >= word->guests && word->identity < word->count) {
         m->identity = word->identity;
         m->job = word->job;
         m->promise = (struct view){.members = word->view.members}; /* it is free to promise */
-        outcome = shrink_obey(m, socket, word);
+        outcome = shrink_obey(m, socket, decision);
     }
-    free(word);
+    free(decision);
     if (outcome != AGREED)
         m->identity = -1;
     return outcome;
@@ -364,8 +473,16 @@ static enum outcome hear_door(struct attempt *a, int socket)
 {
     struct rendezvous_answer said = {0};
     int error = control_receive(socket, &said, sizeof said - 1, SHRINK_ANSWER_MS, NULL, NULL);
-    if (error != 0)
+    if (error == ECONNRESET)
         return AGAIN; /* the rank has ended, or its world has changed without this newcomer */
+    bool valid = error == 0 && said.head.type == CONTROL_ANSWER;
+    if (!valid || (said.head.value != STATUS_OK && said.head.value != STATUS_USAGE)) {
+        a->refused = FAIL(STATUS_PROTOCOL,
+                          "--join %s: the program there is not a worker of a job; give the "
+                          "address that a worker of the job prints when it starts",
+                          a->reunion->door->address);
+        return REFUSED;
+    }
     a->refused = (enum status)said.head.value;
     if (a->refused == STATUS_OK)
         log_info("waits until the workers have done their step");
@@ -376,10 +493,12 @@ static enum outcome hear_door(struct attempt *a, int socket)
 
 static enum status nobody_opens(const struct door *door, const char *unknown, int error)
 {
-    return FAIL(STATUS_TIMEOUT,
-                "--join %s: no worker of a job can be reached there: %s; give the address that a "
-                "worker of the job prints when it starts",
-                door->address, unknown ? unknown : strerror(error));
+    return FAIL(
+        STATUS_TIMEOUT,
+        "--join %s: no worker of a job can be reached there: %s. Has the job ended? Give the "
+        "address that its worker 0 prints. On one host that is 127.0.0.1; with --subnet "
+        "others can join",
+        door->address, unknown ? unknown : strerror(error));
 }
 
 enum outcome shrink_enter(struct attempt *a, int *socket)

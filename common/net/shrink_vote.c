@@ -65,10 +65,16 @@ bool shrink_decide(const struct attempt *a, const struct members *set, struct vi
             members_add(&next->members, i);
         else if (members_have(&base->members, i))
             members_add(&next->missing, i);
-        if (has_ended(a, i))
+        if (a->comers[i].fate == ENDED) /* if it had continued, this world could not follow */
             members_remove(&next->missing, i);
         founded = founded || (stays && members_have(&base->founders, i));
     }
     next->epoch++;
-    return founded && may_follow(a, &base->members, &next->members);
+    bool follows = founded && may_follow(a, &base->members, &next->members);
+    for (int i = 0; i < m->count && follows; i++) {
+        const struct view *promise = i == m->identity ? &m->promise : &a->comers[i].claim.promise;
+        if (members_have(&next->members, i) && promise->epoch > base->epoch)
+            follows = may_follow(a, &promise->members, &next->members);
+    }
+    return follows;
 }

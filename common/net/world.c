@@ -131,7 +131,7 @@ enum status world_open(struct world **out, int *argc, char ***argv,
     else
         TRY(world_mpi_open(world, argc, argv, options));
     TRY(world_settle(world, options->subnet));
-    if (options->shrinks && options->rendezvous && world->size > 1)
+    if (options->shrinks && options->rendezvous && (world->size > 1 || options->job))
         TRY(reunion_open(world, options));
     *out = world;
     return STATUS_OK;

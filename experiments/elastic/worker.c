@@ -224,27 +224,30 @@ static enum status check_finite(const struct generation *g)
 
 /* The next generation continues where the worker ends that has done the most steps. Workers are at
  * most one step apart, and all but newcomers have weights once one has done a step. `newcomer`:
- * this process is one. Newcomers have the last ranks: if worker 0 is one, no other worker is left.
- */
+ * this process is one. If worker 0 should have weights, but nobody has, they are lost. */
 static enum status agree_on_start(struct generation *g, struct world *world, int64_t batch,
                                   bool newcomer)
 {
     enum status status = STATUS_OK;
-    struct position mine = g->weights ? g->own : (struct position){0};
-    struct position *all = calloc((size_t)world->size, sizeof *all);
-    int ahead = 0, lost = newcomer && !g->weights;
+    struct standing {
+        struct position position;
+        int32_t has_weights, has_begun;
+    } mine = {.has_weights = g->weights != NULL, .has_begun = newcomer || g->began};
+    struct standing *all = calloc((size_t)world->size, sizeof *all);
+    int ahead = 0, with_weights = 0;
     if (!all)
         TRY(FAIL(STATUS_NO_MEMORY, "no memory for %d workers", world->size));
+    if (g->weights)
+        mine.position = g->own;
     TRY(check_finite(g));
-    TRY(world_broadcast(world, NULL, &lost, sizeof lost));
-    if (lost)
-        TRY(FAIL(STATUS_WRONG,
-                 "the workers that had the weights are lost before the newcomers got them; start "
-                 "the job again"));
     TRY(world_gather(world, NULL, &mine, sizeof mine, all));
-    for (int rank = 1; rank < world->size; rank++)
-        ahead = all[rank].step > all[ahead].step ? rank : ahead;
-    g->start = all[ahead];
+    for (int rank = 0; rank < world->size; rank++) {
+        with_weights += all[rank].has_weights;
+        ahead = all[rank].position.step > all[ahead].position.step ? rank : ahead;
+    }
+    if (with_weights == 0 && all[0].has_begun)
+        TRY(FAIL(STATUS_WRONG, "no worker has the weights any more; start the job again"));
+    g->start = all[ahead].position;
     if (ahead > 0)
         status = catch_up(g, world, ahead, batch);
 out:
@@ -257,7 +260,7 @@ static enum status one_generation(const struct config *job, struct generation *g
 {
     enum status status;
     struct config config = *job; /* config_resolve fills in values of this world */
-    if (config.radix > world->size)
+    if ((newcomer || roll->count > 0) && config.radix > world->size)
         config.radix = world->size > 2 ? world->size : 2;
     TRY(config_resolve(&config, world));
     TRY(agree_on_start(g, world, config.batch, newcomer));

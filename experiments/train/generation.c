@@ -68,7 +68,7 @@ void generation_shared(struct trainer *t)
      * lost. */
     if (g->weights && g->start.step == g->own.step + 1)
         g->own_images += (uint64_t)t->config->batch;
-    g->shared = true;
+    g->shared = g->began = true;
 }
 
 /* -------- its end ----------------------------------------------------------------------------- */

@@ -120,9 +120,9 @@ worker --elastic --backend rhd --steps 1000000 --log-steps 20 --join "$address" 
 worker --elastic --backend rhd --steps 1000000 --log-steps 20 --join "$address" --token other
 worker --elastic --backend rhd --steps 1000000 --log-steps 20 --rendezvous "$address" --rank 1 --world-size 3
 ends 2 3 4 5
-grep -q 'options differ' "$folder/worker.3" || fail "another --batch: $(rows)"
+grep -q 'started with --batch=16, the job with --batch=8' "$folder/worker.3" || fail "another --batch: $(rows)"
 grep -q 'belongs to another job' "$folder/worker.4" || fail "another --token: $(rows)"
-grep -q 'has begun already' "$folder/worker.5" || fail "a second start: $(rows)"
+grep -q 'another job has begun there' "$folder/worker.5" || fail "a second start: $(rows)"
 options=(--elastic --backend rhd --steps 1000000 --log-steps 20)
 worker "${options[@]}" --join "$address" --join-after 999999
 says 6 'waits until'
@@ -159,6 +159,16 @@ for number in 9 10 11; do
 done
 ends 0 1 2 9 10 11
 ends 137 0
+
+# A newcomer that is stopped when its step comes costs the others no step.
+begins 2 --backend ring --steps 150 --compute real:20
+worker --elastic --backend ring --steps 150 --compute real:20 --join "$address" --join-after 100
+says 2 'waits until'
+signal STOP 2
+ends 0 0 1
+signal KILL 2
+ends 137 2
+(($(account) == 2 * 150 * 8)) || fail "a stopped newcomer: $(account) images, expected 2400: $(rows)"
 
 # An epoch has a step of two workers, but none of three.
 begins 2 --backend ring --batch 1000 --steps 1000000 --log-steps 1

@@ -18,8 +18,9 @@
  *     the members are more than half of the base
  *     they are half of it, with its lowest identity, dead or alive
  *
- * With NEWCOMER the last identity is in no world at first. A leader that decides may add it, once. It
- * has no vote. Without GO it gives up, and counts as dead. A rank that was stopped may find all ranks
+ * With NEWCOMER the last identity is in no world at first. A leader that decides may add it, once.
+ * Without GO it gives up, and counts as dead. A promise may then be larger than the base, so the new
+ * world must be a valid successor of each newer promise, too. A rank that was stopped may find all ranks
  * of its world dead, although they have added the newcomer, and it lives. So each world has a
  * *founder*. Founders are the first ranks, and all members once every former one is known dead.
  *
@@ -32,7 +33,8 @@
  * run: -DN=3 -DDEATHS=1 -DSTOPS=1 -DCUTS=1 -DALL_CANDIDATES
  * run: -DN=4 -DDEATHS=1 -DSTOPS=1
  * run: -DN=4 -DDEATHS=3 -DCRASHES_ONLY
- * run: -DN=4 -DNEWCOMER -DDEATHS=1 -DSTOPS=1
+ * run: -DN=4 -DNEWCOMER -DDEATHS=1 -DSTOPS=1 -DMORTAL=1 -DSTOPPABLE=4
+ * run: -DN=4 -DNEWCOMER -DSTOPS=2 -DSTOPPABLE=1
  * run: -DN=4 -DNEWCOMER -DDEATHS=2 -DCRASHES_ONLY
  * ends: -DN=3 -DDEATHS=1 -DSTOPS=1 -DCUTS=1
  * fault split_brain: -DN=3 -DSTOPS=1 -DFAULT_NO_QUORUM
@@ -41,8 +43,8 @@
  * fault came_back: -DN=3 -DSTOPS=2 -DALL_CANDIDATES -DFAULT_REJOIN
  * fault two_worlds: -DN=3 -DSTOPS=1 -DFAULT_NO_BARRIER
  * fault deadlock: -DN=4 -DDEATHS=2 -DCRASHES_ONLY -DFAULT_NEXT_CANDIDATE
- * fault split_brain: -DN=4 -DNEWCOMER -DSTOPS=2 -DFAULT_NEWCOMER_VOTES
  * fault split_brain: -DN=4 -DNEWCOMER -DDEATHS=1 -DSTOPS=1 -DFAULT_NO_FOUNDER
+ * fault split_brain: -DN=4 -DNEWCOMER -DSTOPS=2 -DSTOPPABLE=1 -DFAULT_BASE_ONLY
  */
 
 #ifndef DEATHS
@@ -203,7 +205,8 @@ inline disconnect()
 
 /* Nothing is averaged in a world with a dead rank, and without founders none can follow it. */
 #ifdef NEWCOMER
-#define ACTS(i) ((world[i] & refusing) == 0 || (world[i] & founders[i] & ~refusing) != 0)
+#define ACTS(i) (i == me || phase[i] == RUN) && \
+    ((world[i] & refusing) == 0 || (world[i] & founders[i] & ~refusing) != 0)
 #else
 #define ACTS(i) true
 #endif
@@ -328,18 +331,23 @@ inline decide()
         narrow = narrow | came[me];
 #endif
         members[me] = came[me] & narrow;
-#ifdef FAULT_NEWCOMER_VOTES
-        if
-        :: invites && !added ->
-            base = base | NEW;
-            members[me] = members[me] | NEW
-        :: else
-        fi;
-#endif
         valid = SETTLED(base, members[me]);
 #ifdef NEWCOMER
 #ifndef FAULT_NO_FOUNDER
         valid = valid && (members[me] & next_founders[me]) != 0;
+#endif
+#ifndef FAULT_BASE_ONLY
+        i = 0;
+        do
+        :: i < N ->
+            if
+            :: HAS(came[me] & base, i) && HELLO_EPOCH(HELLO(me, i)) > newest ->
+                valid = valid && SETTLED(HELLO_PROMISED(HELLO(me, i)), members[me])
+            :: else
+            fi;
+            i++
+        :: else -> break
+        od;
 #endif
         next_missing[me] = (next_missing[me] | (base & ~members[me])) & ~refusing;
         if
@@ -394,7 +402,13 @@ inline decide()
 
 #define LEADS(i) (phase[i] == LEAD || phase[i] == GATHER)
 #define OTHERS(set) ((set) & ~BIT(me))
-#define MISSING (OTHERS(world[me] | (promised[me] & NEW)) & ~came[me] & ~refusing)
+#ifdef NEWCOMER
+#define PROMISED_BY(i) (HAS(came[me], i) -> HELLO_PROMISED(HELLO(me, i)) : 0)
+#define PROMISED ((promised[me] | PROMISED_BY(0) | PROMISED_BY(1) | PROMISED_BY(2)) & NEW)
+#else
+#define PROMISED 0
+#endif
+#define MISSING (OTHERS(world[me] | PROMISED) & ~came[me] & ~refusing)
 #define UNREADY (OTHERS(members[me]) & ~ready[me])
 /* A member that has left the leader. */
 #define GONE(i) (HAS(OTHERS(members[me]), i) && (!CONNECTED(me, i) || HAS(refusing, i)))
@@ -531,8 +545,11 @@ end_outside:
         fi;
 #endif
 end_run:
-        if /* a collective fails */
+        if /* a collective fails, or a newcomer has knocked */
         :: atomic { ANY(LEFT) -> retreat() }
+#ifdef NEWCOMER
+        :: atomic { passed[me] == 0 && OTHERS(world[me]) != 0 -> retreat() }
+#endif
         :: atomic {
             OTHERS(world[me]) != 0 && LATE(OTHERS(world[me])) ->
             SPEND_CUT(OTHERS(world[me]));
