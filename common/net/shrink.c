@@ -440,6 +440,12 @@ static enum outcome give_up(struct attempt *a, int leader)
     return NEXT;
 }
 
+/* The leader has closed the connection: it has ended, or begins again. */
+static enum outcome was_closed(struct attempt *a, int leader)
+{
+    return ++a->comers[leader].closes < CLOSES_MOST ? AGAIN : give_up(a, leader);
+}
+
 /* Acts on what the leader has said. */
 static enum outcome hear_leader(struct attempt *a, int leader, int socket,
                                 struct decision *decision, size_t *have, bool *holds)
@@ -449,9 +455,7 @@ static enum outcome hear_leader(struct attempt *a, int leader, int socket,
     case CONTROL_NOTHING:
         return WAIT;
     case CONTROL_CLOSED:
-        if (*holds || ++a->comers[leader].closes < CLOSES_MOST)
-            return AGAIN;
-        return give_up(a, leader);
+        return *holds ? AGAIN : was_closed(a, leader);
     case CONTROL_OTHER:
     case CONTROL_FOREIGN: /* another program has its port */
         return give_up(a, leader);
@@ -529,6 +533,8 @@ static enum outcome follow(struct attempt *a, int leader, int *socket)
     int error = listener_join(&m->at[leader], m->job, m->identity, connect_ms, socket);
     if (error == ECONNREFUSED)
         a->comers[leader].fate = ENDED;
+    if (error == ECONNRESET) /* it may have died just now */
+        return was_closed(a, leader);
     if (error != 0) {
         a->comers[leader].unreachable = error != ECONNREFUSED;
         return error == ECONNREFUSED ? NEXT : give_up(a, leader);
