@@ -175,6 +175,9 @@ void log_message(enum log_level level, const char *format, ...)
     va_end(arguments);
     if (wanted < 0)
         return;
+    /* A part of the line may come from the network: it makes no second line and moves no cursor. */
+    for (char *c = line + used; *c; c++)
+        *c = (unsigned char)*c < ' ' || *c == '\x7f' ? '?' : *c;
     log_sink *to = atomic_load(&sink);
     if (to) {
         atomic_fetch_add(&errors, level == LOG_ERROR);

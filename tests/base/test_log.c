@@ -47,6 +47,20 @@ Test(log, after_a_take_over_one_thread_speaks)
     fclose(file);
 }
 
+/* A host's name, for example, comes from the network. */
+Test(log, a_message_is_one_line_without_control_characters)
+{
+    char said[200] = "";
+    FILE *file = tmpfile();
+    int printed = dup(STDERR_FILENO);
+    cr_assert(file && printed >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+    log_error("from '%s'", "a\nb\x1b[2J\x7f\tc \xc3\xa4");
+    dup2(printed, STDERR_FILENO);
+    cr_assert(pread(fileno(file), said, sizeof said - 1, 0) > 0);
+    cr_assert_str_eq(said, "psring: error: from 'a?b?[2J??c \xc3\xa4'\n");
+    fclose(file);
+}
+
 static char sunk[100];
 static enum log_level sunk_level;
 
