@@ -326,21 +326,44 @@ static void drop(struct listener *listener, int index, const char *why)
     forget(listener, index);
 }
 
-/* The connection is still pending, so poll(2) would report it again at once. */
+/* The connection still waits, so poll(2) would report it again at once. */
 static void put_off(struct listener *listener, int error)
 {
     if (!listener->warned_of_accept)
         log_warn("start-up: cannot accept a connection: %s; trying again", strerror(error));
     listener->warned_of_accept = true;
-    clock_sleep_until_ns(clock_now_ns() + ACCEPT_AGAIN_MS * NS_PER_MS);
+    listener->put_off_ns = clock_now_ns() + ACCEPT_AGAIN_MS * NS_PER_MS;
+}
+
+static int find_oldest(const struct listener *listener)
+{
+    int oldest = 0;
+    for (int i = 1; i < listener->pending_count; i++)
+        oldest = listener->pending[i].until_ns < listener->pending[oldest].until_ns ? i : oldest;
+    return oldest;
 }
 
 /* When the next connection may be accepted: at once, or after the oldest one has had its time. */
 static int64_t accepts_at_ns(const struct listener *listener)
 {
     if (listener->pending_count < HELLO_PENDING)
+        return listener->put_off_ns;
+    const struct pending *oldest = &listener->pending[find_oldest(listener)];
+    int64_t old_ns = oldest->until_ns - (HELLO_WAIT_MS - HELLO_YOUNG_MS) * NS_PER_MS;
+    return old_ns > listener->put_off_ns ? old_ns : listener->put_off_ns;
+}
+
+/* How long ago a connection without any bytes was made; 0: it has bytes. It may have waited long to
+ * be accepted. Thousands of silent ones before it then cost no time. */
+static int64_t silent_ns(int socket)
+{
+    char byte;
+    struct tcp_info info = {0};
+    socklen_t bytes = sizeof info;
+    if (recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
+        getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0)
         return 0;
-    return listener->pending[0].until_ns - (HELLO_WAIT_MS - HELLO_YOUNG_MS) * NS_PER_MS;
+    return info.tcpi_last_data_recv * NS_PER_MS;
 }
 
 static void accept_all(struct listener *listener)
@@ -352,9 +375,10 @@ static void accept_all(struct listener *listener)
         if (error != 0)
             return;
         if (listener->pending_count == HELLO_PENDING)
-            drop(listener, 0, "sent nothing while many others arrived");
+            drop(listener, find_oldest(listener), "sent nothing while many others arrived");
         listener->pending[listener->pending_count++] = (struct pending){
-            .socket = socket, .until_ns = clock_now_ns() + HELLO_WAIT_MS * NS_PER_MS};
+            .socket = socket,
+            .until_ns = clock_now_ns() + HELLO_WAIT_MS * NS_PER_MS - silent_ns(socket)};
     }
 }
 
@@ -425,6 +449,8 @@ enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns
             polls[i].revents = 0; /* interrupted */
         if (find_hello(listener, hello, socket))
             return LISTENER_HELLO;
+        if (polls[0].revents != 0) /* also while watched connections are never silent */
+            accept_all(listener);
         for (size_t i = 0; i < count; i++) {
             size_t at = (listener->next + i) % count;
             if (polls[first_watched + at].revents == 0)
@@ -433,8 +459,6 @@ enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns
             listener->next = at + 1;
             return LISTENER_WATCHED;
         }
-        if (polls[0].revents != 0)
-            accept_all(listener);
         int64_t now_ns = clock_now_ns();
         if (listener->cancelled && now_ns >= look_ns) {
             if (listener->cancelled(listener->context))

@@ -125,7 +125,7 @@ int control_send(int socket, void *message, size_t size, const void *data, size_
 enum {
     HELLO_WAIT_MS = 5000,  /* a connection without a hello by then is dropped */
     HELLO_PENDING = 64,    /* connections without a hello; further ones wait to be accepted */
-    HELLO_YOUNG_MS = 1000, /* after it the oldest is dropped for the next one */
+    HELLO_YOUNG_MS = 1000, /* after it one is dropped for the next one */
     HELLO_NEWCOMER = -1,   /* the rank of a process that joins a running world (shrink_join.c) */
 };
 
@@ -147,8 +147,8 @@ bool hello_is_of(const struct hello *hello, uint64_t run_id, int world_size);
 
 struct pending {
     int socket;
-    int64_t until_ns;
-    size_t have; /* bytes of `hello` */
+    int64_t until_ns; /* HELLO_WAIT_MS after it was made */
+    size_t have;      /* bytes of `hello` */
     struct hello hello;
 };
 
@@ -158,8 +158,9 @@ struct listener {
     bool warned;           /* a dropped connection has been warned of */
     bool warned_of_accept; /* a failed accept has been warned of: for example no descriptor is
                             * left */
+    int64_t put_off_ns;    /* when to try to accept again; 0: at once */
     int pending_count;
-    struct pending pending[HELLO_PENDING]; /* oldest first */
+    struct pending pending[HELLO_PENDING]; /* in the order of their arrival here */
     size_t watched_max;
     size_t next;               /* the watched connection to check first: no connection starves */
     struct pollfd *polls;      /* 1 + HELLO_PENDING + watched_max */

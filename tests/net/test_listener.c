@@ -234,6 +234,41 @@ Test(listener, many_silent_ones_do_not_displace_a_young_one)
     listener_close(&listener);
 }
 
+/* At HELLO_PENDING connections per HELLO_YOUNG_MS the silent ones would take longer than the limit
+ * of this wait. They have been silent for longer than that before the listener looks. */
+Test(listener, thousands_that_were_silent_before_hold_nobody_up)
+{
+    enum { THOUSANDS = 2500 };
+    static int strangers[THOUSANDS];
+    struct listener listener;
+    struct capture capture;
+    struct hello hello = hello_from(1, 9, 0), found;
+    struct rlimit limit;
+    int socket;
+    size_t which;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = limit.rlim_max;
+    cr_assert(setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > THOUSANDS + 200);
+    open_any(&listener);
+    for (int i = 0; i < THOUSANDS; i++)
+        strangers[i] = connect_to(&listener);
+    int ours = connect_to(&listener);
+    cr_assert_eq(stream_send(ours, &hello, sizeof hello, LONG_MS), 0);
+    clock_sleep_until_ns(deadline_ms(HELLO_YOUNG_MS + 500));
+    capture_start(&capture);
+    enum listener_event event =
+        listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which);
+    size_t lines = capture_stop(&capture);
+    cr_assert(event == LISTENER_HELLO && found.head.value == 1, "%s", capture.text);
+    cr_assert_eq(lines, 1, "%s", capture.text);
+    cr_assert(listener.pending_count <= HELLO_PENDING);
+    for (int i = 0; i < THOUSANDS; i++)
+        stream_close(&strangers[i]);
+    stream_close(&ours);
+    stream_close(&socket);
+    listener_close(&listener);
+}
+
 /* A connection that always has something to read does not delay the others. */
 Test(listener, watched_connections_take_turns)
 {
@@ -256,6 +291,15 @@ Test(listener, watched_connections_take_turns)
                      LISTENER_WATCHED);
         cr_assert_eq(which, i % COUNT);
     }
+    /* It does not keep newcomers out, either. */
+    struct hello hello = hello_from(1, 9, 0);
+    int newcomer = connect_to(&listener), calls = 0;
+    cr_assert_eq(stream_send(newcomer, &hello, sizeof hello, LONG_MS), 0);
+    while (listener_wait(&listener, 0, ours, COUNT, &found, &socket, &which) == LISTENER_WATCHED)
+        cr_assert_lt(++calls, 1000);
+    cr_assert_eq(found.head.value, 1);
+    stream_close(&newcomer);
+    stream_close(&socket);
     for (int i = 0; i < COUNT; i++) {
         stream_close(&ours[i]);
         stream_close(&theirs[i]);
