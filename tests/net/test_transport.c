@@ -184,6 +184,22 @@ Test(transport, a_peer_that_never_stops_sending_is_an_error)
     cr_expect_eq(deliver(2, MESSAGES_PARKED_MAX, 4), STATUS_PROTOCOL);
 }
 
+/* Few long messages are too many bytes. */
+Test(transport, a_peer_that_fills_the_memory_is_an_error)
+{
+    const size_t length = (size_t)1 << 28;
+    struct transport_slot slot;
+    for (uint64_t i = 0; i < 5; i++)
+        cr_assert_eq(deliver(2, i, length), STATUS_OK);
+    cr_expect_eq(deliver(2, 5, length), STATUS_PROTOCOL);
+    cr_expect_eq(deliver(1, 0, length), STATUS_OK); /* of another peer */
+    cr_assert_eq(transport_slot_init(&slot, &transport, 2, PAYLOAD_BYTES), STATUS_OK);
+    slot.capacity = length;
+    cr_assert_eq(transport_post(&transport, &slot, NULL), STATUS_OK);
+    cr_expect_eq(deliver(2, 5, length), STATUS_OK); /* one has been taken */
+    transport_slot_fini(&slot, &transport);
+}
+
 static const struct message expected = {
     .kind = MESSAGE_SEGMENT, .step = 3, .length = PAYLOAD_BYTES};
 

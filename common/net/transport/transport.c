@@ -28,35 +28,41 @@ void *fifo_push(struct fifo *fifo, size_t entry_bytes)
     return fifo_at(fifo, entry_bytes, fifo->count++);
 }
 
-/* Takes the payload, also on an error (logged): out of memory, or far more messages than a peer may
- * have sent. */
-static enum status unexpected_push(struct fifo *queue, const struct message *message,
+/* Takes the payload, also on an error (logged): out of memory, or far more than a peer may have
+ * sent. */
+static enum status unexpected_push(struct transport *transport, const struct message *message,
                                    struct payload payload)
 {
-    enum { UNEXPECTED_MOST = 1 << 16 };
-    bool many = queue->count == UNEXPECTED_MOST;
+    enum { UNEXPECTED_MOST = 1 << 16, UNEXPECTED_BYTES_MOST = 1 << 30 };
+    struct transport_peer *peer = &transport->peers[message->sender];
+    struct fifo *queue = &peer->unexpected;
+    uint64_t bytes_most = UNEXPECTED_BYTES_MOST + transport->limits.length_max;
+    bool many = queue->count == UNEXPECTED_MOST || peer->unexpected_bytes > bytes_most;
     struct unexpected_message *last = many ? NULL : fifo_push(queue, sizeof *last);
     if (last) {
         *last = (struct unexpected_message){*message, payload};
+        peer->unexpected_bytes += message->length;
         return STATUS_OK;
     }
     payload_release(&payload);
     if (many)
-        log_error("node %u sends faster than it may: %zu messages wait; do all ranks run with the "
-                  "same options?",
-                  (unsigned)message->sender, queue->count);
+        log_error("%s sends faster than it may: %zu messages with %" PRIu64
+                  " bytes wait; do all ranks run with the same options?",
+                  transport_node_text(transport, (int)message->sender).text, queue->count,
+                  peer->unexpected_bytes);
     else
         log_error("no memory for %zu messages that wait", queue->count);
     return many ? STATUS_PROTOCOL : STATUS_NO_MEMORY;
 }
 
 /* Takes out the oldest message; false if there is none. The caller owns its payload. */
-static bool unexpected_pop(struct fifo *queue, struct unexpected_message *oldest)
+static bool unexpected_pop(struct transport_peer *peer, struct unexpected_message *oldest)
 {
-    if (queue->count == 0)
+    if (peer->unexpected.count == 0)
         return false;
-    *oldest = *(struct unexpected_message *)fifo_at(queue, sizeof *oldest, 0);
-    fifo_pop(queue);
+    *oldest = *(struct unexpected_message *)fifo_at(&peer->unexpected, sizeof *oldest, 0);
+    peer->unexpected_bytes -= oldest->message.length;
+    fifo_pop(&peer->unexpected);
     return true;
 }
 
@@ -174,10 +180,10 @@ void transport_base_fini(struct transport *transport)
         log_debug("%" PRIu64 " messages of strangers were dropped, the last one: %s",
                   transport->rejected.messages, transport->rejected.reason);
     for (uint32_t node = 0; node < transport->limits.nodes; node++) {
-        struct fifo *unexpected = &transport->peers[node].unexpected;
-        for (struct unexpected_message left; unexpected_pop(unexpected, &left);)
+        struct transport_peer *peer = &transport->peers[node];
+        for (struct unexpected_message left; unexpected_pop(peer, &left);)
             payload_release(&left.payload);
-        free(unexpected->entries);
+        free(peer->unexpected.entries);
     }
     free(transport->peers);
 }
@@ -419,7 +425,7 @@ enum status transport_post(struct transport *transport, struct transport_slot *s
     *peer->last = slot;
     peer->last = &slot->next_posted;
     struct unexpected_message waits;
-    if (unexpected_pop(&peer->unexpected, &waits)) /* if a message waits, no other slot is posted */
+    if (unexpected_pop(peer, &waits)) /* if a message waits, no other slot is posted */
         return transport_deliver(transport, &waits.message, waits.payload);
     return transport->ops->post ? transport->ops->post(transport, slot) : STATUS_OK;
 }
@@ -455,9 +461,9 @@ enum status transport_accept(struct transport *transport, const uint8_t *header,
         transport->rejected.messages++;
         transport->rejected.reason = reason;
     } else if (status != STATUS_OK) {
-        log_error("a message of %zu header bytes was refused: %s; does every host run the same "
-                  "psring?",
-                  size, reason);
+        log_error("%s sent a message that was refused: %s; does every host run the same psring?",
+                  peer >= 0 ? transport_node_text(transport, peer).text : "a rank of this run",
+                  reason);
     }
     return status;
 }
@@ -727,5 +733,5 @@ enum status transport_deliver(struct transport *transport, const struct message 
         return status;
     }
     return peer->first ? fill_slot(transport, peer->first, message, payload)
-                       : unexpected_push(&peer->unexpected, message, payload);
+                       : unexpected_push(transport, message, payload);
 }

@@ -152,6 +152,7 @@ struct transport_peer {
     bool other_rack;                      /* messages pass the uplink of this node's rack */
     struct transport_slot *first, **last; /* posted, oldest first */
     struct fifo unexpected;               /* of struct unexpected_message */
+    uint64_t unexpected_bytes;            /* of their payloads */
 };
 
 /* The first member of every implementation's struct. */

@@ -29,13 +29,16 @@
 #include "common/base/status.h"
 #include "common/base/util.h"
 #include "common/net/address.h"
+#include "common/net/control.h"
 #include "common/net/transport/zmq_impl.h"
 
 enum {
-    RECEIVED_AT_ONCE = 256,  /* messages, before a wait checks its slots */
-    LINGER_MS = 2000,        /* time for a close to deliver what was sent */
-    CUT_LINGER_MS = 20,      /* the same for a cut: see transport_zmq_cut */
-    FRAME_BYTES_LEAST = 256, /* a header, or a part of ZeroMQ's handshake */
+    RECEIVED_AT_ONCE = 256,         /* messages, before a wait checks its slots */
+    RECEIVED_LEAST = 64,            /* messages of a peer that may wait in ZeroMQ */
+    RECEIVED_BYTES_MOST = 64 << 20, /* their bytes, if the longest ones are no longer */
+    LINGER_MS = 2000,               /* time for a close to deliver what was sent */
+    CUT_LINGER_MS = 20,             /* the same for a cut: see transport_zmq_cut */
+    FRAME_BYTES_LEAST = 256,        /* a header, or a part of ZeroMQ's handshake */
 };
 
 enum status transport_zmq_status(const char *what)
@@ -54,16 +57,19 @@ static void *transport_zmq_socket(struct zmq_endpoint *endpoint, int type)
     void *socket = zmq_socket(endpoint->shared->context, type);
     if (!socket)
         return NULL;
-    /* No high-water mark: it counts messages, not bytes. The caller bounds what is in flight, and
-     * only ranks of this run can send (zmq_auth.c). */
-    int none = 0;
+    /* The sender's caller bounds what is in flight. A receiver that takes nothing keeps at most
+     * this number of each peer's messages, then TCP stops the peer. It counts messages, not
+     * bytes. */
+    size_t fit = RECEIVED_BYTES_MOST / (MESSAGE_HEADER_BYTES + endpoint->base.limits.length_max);
+    int none = 0, received_most = fit < RECEIVED_LEAST ? RECEIVED_LEAST : (int)fit;
     int64_t frame_bytes_max = (int64_t)endpoint->base.limits.length_max;
     if (frame_bytes_max < FRAME_BYTES_LEAST)
         frame_bytes_max = FRAME_BYTES_LEAST;
-    int ipv6 = endpoint->shared->ipv6;
+    int ipv6 = endpoint->shared->ipv6, handshake_ms = HELLO_WAIT_MS;
     zmq_setsockopt(socket, ZMQ_IPV6, &ipv6, sizeof ipv6);
     zmq_setsockopt(socket, ZMQ_SNDHWM, &none, sizeof none);
-    zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof none);
+    zmq_setsockopt(socket, ZMQ_RCVHWM, &received_most, sizeof received_most);
+    zmq_setsockopt(socket, ZMQ_HANDSHAKE_IVL, &handshake_ms, sizeof handshake_ms);
     zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &frame_bytes_max, sizeof frame_bytes_max);
     return socket;
 }
@@ -201,7 +207,9 @@ static enum status deliver(struct zmq_endpoint *endpoint, zmq_msg_t *header,
         transport_accept(&endpoint->base, zmq_msg_data(header), zmq_msg_size(header), -1, &message);
     *taken = status != STATUS_INPUT;
     if (status == STATUS_OK && (!complete || zmq_msg_size(&frame->message) != message.length)) {
-        log_error("ZeroMQ: a payload has %zu bytes, but its header gives %llu",
+        log_error("ZeroMQ: %s sent a payload of %zu bytes, expected the %llu of its header; does "
+                  "every host run the same psring?",
+                  transport_node_text(&endpoint->base, (int)message.sender).text,
                   zmq_msg_size(&frame->message), (unsigned long long)message.length);
         status = STATUS_PROTOCOL;
     }

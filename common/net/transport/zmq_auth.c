@@ -6,8 +6,8 @@
  *
  * ZeroMQ asks this thread about each connection by its protocol ZAP
  * (https://rfc.zeromq.org/spec/27), over inproc. It closes connections that are refused, that use
- * another handshake or none, or that do not finish it within 30 s. Until then a connection holds at
- * most one frame of ZMQ_MAXMSGSIZE bytes.
+ * another handshake or none, or that do not finish it within HELLO_WAIT_MS. Until then a connection
+ * holds at most one frame of ZMQ_MAXMSGSIZE bytes.
  *
  * The password is sent in the clear, like all messages. It keeps out processes that do not see the
  * traffic. Later messages cost nothing more.
