@@ -51,6 +51,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/comm/codec.h"
 #include "common/comm/reduce.h"
@@ -255,6 +256,8 @@ static enum status serve_one(struct server *server)
     slot->done = false; /* consumed */
     /* MESSAGE_PAUSE is counted like a push, but has nothing to add. */
     server->expected[worker] = slot_of(server, worker, ++server->pushes[worker]);
+    if (server->paused[worker])
+        return server_refuse(server, worker, &message, "the worker has paused");
     if (message.kind == MESSAGE_BYE) {
         transport_release(server->transport, slot); /* the sender may wait for this */
         server->expected[worker] = NULL;
@@ -262,6 +265,7 @@ static enum status serve_one(struct server *server)
         return policy->on_stop(server, worker, &message);
     }
     if (message.kind == MESSAGE_PAUSE) {
+        server->paused[worker] = true;
         server->workers_paused++;
         TRY(policy->on_stop(server, worker, &message));
         return server_reuse(server, slot);
@@ -284,6 +288,7 @@ static void end_plan(struct server *server)
     free(server->slots);
     free(server->expected);
     free(server->pushes);
+    free(server->paused);
     if (server->policy)
         server->policy->end(server);
     store_fini(&server->store);
@@ -306,7 +311,8 @@ static enum status begin_plan(struct server *server)
     server->slots = calloc(workers * window, sizeof *server->slots);
     server->expected = calloc(workers, sizeof *server->expected);
     server->pushes = calloc(workers, sizeof *server->pushes);
-    if (!server->slots || !server->expected || !server->pushes)
+    server->paused = calloc(workers, sizeof *server->paused);
+    if (!server->slots || !server->expected || !server->pushes || !server->paused)
         return FAIL(STATUS_NO_MEMORY, "server %d: no memory for %d workers", server->site->index,
                     server->workers);
     TRY(server->policy->begin(server));
@@ -329,6 +335,7 @@ enum status ps_serve(void *self, bool *paused)
     struct server *server = self;
     if (!server->slots) /* else the plan continues after a pause */
         TRY(begin_plan(server));
+    memset(server->paused, 0, (size_t)server->workers * sizeof *server->paused);
     server->workers_paused = 0;
     while (server->workers_left > 0 && server->workers_paused < server->workers)
         TRY(serve_one(server));

@@ -59,7 +59,8 @@ struct server {
     struct transport_slot *slots;     /* (workers, window): slot n % window gets push n */
     struct transport_slot **expected; /* (workers): slot of each worker's next push */
     uint64_t *pushes;                 /* (workers): pushes received */
-    int workers_paused;               /* workers that have sent PAUSE and no push since */
+    bool *paused;                     /* (workers): has sent PAUSE, and must not send more */
+    int workers_paused;               /* their number */
     int workers_left;                 /* workers that have not sent BYE */
     const struct server_policy *policy;
     void *rounds; /* the policy's state: pushes that are not answered yet */

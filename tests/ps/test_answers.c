@@ -8,6 +8,8 @@
 
 #include "common/net/transport/transport_impl.h"
 #include "ps/async.h"
+#include "ps/ps.h"
+#include "tests/lib/capture.h"
 
 enum { WORKERS = 2, COUNT = 6, ANSWERS_MOST = 16 };
 
@@ -75,7 +77,7 @@ static struct comm_options options;
 static struct backend_env site;
 static struct server server;
 
-static void start(struct consistency consistency)
+static void set_up(struct consistency consistency)
 {
     const struct topology topology = {WORKERS, 1, PLACEMENT_DEDICATED};
     const struct transport_options about = {
@@ -94,6 +96,11 @@ static void start(struct consistency consistency)
                                 .workers = WORKERS,
                                 .options = &options,
                                 .layout = &layout};
+}
+
+static void start(struct consistency consistency)
+{
+    set_up(consistency);
     server = (struct server){.site = &site, .transport = &transport, .workers = WORKERS};
     cr_assert_eq(store_init(&server.store, &site), STATUS_OK);
     cr_assert_eq(server_async.begin(&server), STATUS_OK);
@@ -194,4 +201,23 @@ Test(answers, a_push_of_a_step_that_is_over_is_dropped)
     expect(0, 2, 6);
     cr_expect(answers[0][1].message.late);
     stop();
+}
+
+/* Otherwise the server would believe that both workers have paused. */
+Test(answers, a_worker_that_has_paused_sends_nothing_more)
+{
+    static const enum message_kind next[] = {MESSAGE_PAUSE, MESSAGE_BYE, MESSAGE_CLOCK};
+    for (size_t i = 0; i < sizeof next / sizeof *next; i++) {
+        void *self;
+        bool paused;
+        set_up((struct consistency){.kind = CONSISTENCY_ASYNC});
+        cr_assert_eq(ps_server_open(&self, &site), STATUS_OK);
+        struct message message = {.kind = MESSAGE_PAUSE, .dtype = MESSAGE_FLOAT32};
+        cr_assert_eq(transport_deliver(&transport, &message, (struct payload){0}), STATUS_OK);
+        message.kind = next[i];
+        cr_assert_eq(transport_deliver(&transport, &message, (struct payload){0}), STATUS_OK);
+        assert_refused(ps_serve(self, &paused), STATUS_PROTOCOL, "worker 0 sent");
+        ps_server_close(self);
+        transport_base_fini(&transport);
+    }
 }
