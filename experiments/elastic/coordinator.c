@@ -287,9 +287,15 @@ static void seat_hear(struct coordinator *c, struct seat *seat)
 
 /* -------- the thread -------------------------------------------------------------------------- */
 
-/* Sends the reason to a connection that gets no seat, and closes it. */
-static void turn_away(int socket, enum status status, const char *text)
+/* Sends the reason to a connection that gets no seat, and closes it. Any process can connect, so
+ * only the first one is reported. */
+static void turn_away(struct coordinator *c, const struct hello *hello, int socket,
+                      enum status status, const char *text)
 {
+    if (!c->warned)
+        log_warn("a process%s%s was refused: %s; the next ones are refused without a message",
+                 hello->host[0] ? " on " : "", hello->host, text);
+    c->warned = true;
     membership_say(socket, MEMBERSHIP_END, 0, status, text);
     stream_close(&socket);
 }
@@ -308,7 +314,7 @@ static void answer_old(int socket, enum status status, const char *text)
 }
 
 /* Whether the process and this server are from one build. */
-static bool is_of_this_build(const struct hello *hello, int socket)
+static bool is_of_this_build(struct coordinator *c, const struct hello *hello, int socket)
 {
     char text[200];
     if (hello->head.protocol == CONTROL_PROTOCOL && strcmp(hello->version, PSRING_VERSION) == 0)
@@ -317,10 +323,9 @@ static bool is_of_this_build(const struct hello *hello, int socket)
         text, sizeof text,
         "this process is psring %s, the server is psring %s; start all from one build of psring",
         hello->version[0] ? hello->version : "of another version", PSRING_VERSION);
-    log_info("%s was not let in: %s", hello->host[0] ? hello->host : "a process", text);
     if (hello->head.protocol < CONTROL_PROTOCOL)
         answer_old(socket, STATUS_USAGE, text);
-    turn_away(socket, STATUS_USAGE, text);
+    turn_away(c, hello, socket, STATUS_USAGE, text);
     return false;
 }
 
@@ -328,12 +333,7 @@ static bool has_token(struct coordinator *c, const struct hello *hello, int sock
 {
     if (hello->run_id == (MEMBERSHIP_MAGIC ^ c->options.token))
         return true;
-    if (!c->warned)
-        log_warn("a process on %s gave another token than this job's and was refused; the next "
-                 "ones are refused without a message",
-                 hello->host);
-    c->warned = true;
-    turn_away(socket, STATUS_USAGE,
+    turn_away(c, hello, socket, STATUS_USAGE,
               "this process gave another token than the server; give psring serve and all workers "
               "the same --token (or PSRING_TOKEN), or the same ~/.psring-token");
     return false;
@@ -343,7 +343,7 @@ static void let_in(struct coordinator *c, const struct hello *hello, int socket)
 {
     char text[300];
     bool token_is_known = hello->head.protocol == CONTROL_PROTOCOL;
-    if ((token_is_known && !has_token(c, hello, socket)) || !is_of_this_build(hello, socket))
+    if ((token_is_known && !has_token(c, hello, socket)) || !is_of_this_build(c, hello, socket))
         return;
     struct seat *seat = calloc(1, sizeof *seat);
     if (!seat || c->count >= c->seats_most) {
@@ -352,7 +352,7 @@ static void let_in(struct coordinator *c, const struct hello *hello, int socket)
                  "again when some have left",
                  c->count, c->seats_most);
         free(seat);
-        turn_away(socket, STATUS_UNSUPPORTED, text);
+        turn_away(c, hello, socket, STATUS_UNSUPPORTED, text);
         return;
     }
     seat->socket = socket;

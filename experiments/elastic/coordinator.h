@@ -101,7 +101,7 @@ struct coordinator {
     struct seat *seats[COORDINATOR_MEMBERS];
     int sockets[COORDINATOR_MEMBERS]; /* of the seats; else -1 */
     int count, seats_most;            /* limited by file descriptors */
-    bool warned;                      /* about a connection with another token */
+    bool warned;                      /* about a connection that got no seat */
     uint64_t next_age;
     struct monitor monitor; /* protects everything; the thread holds it except while it waits for
                                members; wakes: `has_job`, `complete` */

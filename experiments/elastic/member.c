@@ -13,6 +13,7 @@
 #include "common/base/thread.h"
 #include "common/net/address.h"
 #include "common/net/control.h"
+#include "experiments/elastic/coordinator.h"
 
 _Static_assert(offsetof(struct membership_reader, text) ==
                    offsetof(struct membership_reader, frame) + sizeof(struct membership_frame),
@@ -23,7 +24,7 @@ int membership_send(int socket, struct membership_frame frame, const char *text)
     size_t bytes = text ? strlen(text) : 0;
     if (bytes > MEMBERSHIP_TEXT_BYTES)
         return EMSGSIZE;
-    int error = control_send(socket, &frame, sizeof frame, text, bytes, MEMBERSHIP_SEND_MS);
+    int error = control_send(socket, &frame, sizeof frame, text, bytes, -1);
     if (error != 0)
         shutdown(socket, SHUT_RDWR);
     return error;
@@ -358,7 +359,8 @@ static enum status listen_anywhere(int *listening, int *port)
 /* Waits until the generation begins. The coordinator sends what it waits for, and makes sure that
  * all members leave the last generation. `endless`: a newcomer may wait for a distant step, and a
  * server for its first worker. */
-static enum status wait_for_begin(struct member *member, bool endless, bool (*stop)(void))
+static enum status wait_for_begin(struct member *member, bool endless, bool (*stop)(void),
+                                  struct membership_frame *frame)
 {
     enum status status = STATUS_OK;
     int64_t timeout_ms = member->options.startup_timeout_ms;
@@ -374,6 +376,7 @@ static enum status wait_for_begin(struct member *member, bool endless, bool (*st
     if (member->begun) {
         status = STATUS_OK;
         member->begun = false; /* from here on this member takes part */
+        *frame = member->frame;
     } else if (member->ended)
         status = member->end_status;
     monitor_leave(&member->monitor);
@@ -386,9 +389,9 @@ static enum status wait_for_begin(struct member *member, bool endless, bool (*st
 
 /* If rank 0 reached the coordinator over loopback, it is on the coordinator's host. Other members
  * then use the coordinator's address. */
-static void write_address(const struct member *member, char text[ADDRESS_URI_BYTES])
+static void write_address(const struct member *member, const struct membership_frame *frame,
+                          char text[ADDRESS_URI_BYTES])
 {
-    const struct membership_frame *frame = &member->frame;
     union address address, there;
     int port = (int)(frame->port & 0xffff);
     address_unpack(frame->address, port, &address);
@@ -398,6 +401,20 @@ static void write_address(const struct member *member, char text[ADDRESS_URI_BYT
         address = there;
     address_set_port(&address, port);
     address_uri(&address, text);
+}
+
+/* Another program may listen at the address that this member was given. */
+static enum status check_numbers(const struct member *member, const struct membership_frame *frame)
+{
+    if (frame->workers >= 1 && frame->workers <= COORDINATOR_MEMBERS && frame->servers >= 1 &&
+        frame->servers <= COORDINATOR_MEMBERS && frame->index >= 0 &&
+        frame->index < frame->workers + frame->servers)
+        return STATUS_OK;
+    return FAIL(STATUS_PROTOCOL,
+                "the server at %s sent rank %d of %d workers and %d servers, expected at most %d "
+                "of each and a rank below their sum; is it psring serve of this build?",
+                member->options.address, frame->index, frame->workers, frame->servers,
+                COORDINATOR_MEMBERS);
 }
 
 enum status member_meet(struct member *member, const struct member_place *place, bool (*stop)(void),
@@ -412,17 +429,18 @@ enum status member_meet(struct member *member, const struct member_place *place,
     member->joined = true;
     tell(member, place, first ? MEMBERSHIP_JOIN : MEMBERSHIP_READY, port,
          first ? member->options.job : NULL);
-    TRY(wait_for_begin(member, endless, stop));
-    const struct membership_frame *frame = &member->frame;
-    *generation = (struct member_generation){.number = frame->head.group,
-                                             .rank = frame->index,
-                                             .workers = frame->workers,
-                                             .servers = frame->servers,
-                                             .step = frame->place.step};
-    generation->token = rng_mix64(member->options.token + frame->head.group);
-    memcpy(generation->note, frame->place.note, sizeof generation->note);
-    write_address(member, generation->address);
-    if (frame->index == 0) {
+    struct membership_frame frame = {0};
+    TRY(wait_for_begin(member, endless, stop, &frame));
+    TRY(check_numbers(member, &frame));
+    *generation = (struct member_generation){.number = frame.head.group,
+                                             .rank = frame.index,
+                                             .workers = frame.workers,
+                                             .servers = frame.servers,
+                                             .step = frame.place.step};
+    generation->token = rng_mix64(member->options.token + frame.head.group);
+    memcpy(generation->note, frame.place.note, sizeof generation->note);
+    write_address(member, &frame, generation->address);
+    if (frame.index == 0) {
         generation->listening = listening;
         listening = -1;
     }

@@ -119,7 +119,7 @@ void member_close(struct member **member);
 
 enum {
     MEMBERSHIP_TEXT_BYTES = 4096,
-    MEMBERSHIP_SEND_MS = 1000, /* limit for a send; normally the system accepts it at once */
+    MEMBERSHIP_SEND_MS = 1000, /* limit for an answer to a process of version 1 */
     MEMBERSHIP_BEAT_MS = 200,  /* each end sends a BEAT this often */
     MEMBERSHIP_GRACE_MS = 5000,
     MEMBERSHIP_JOIN_MS = 5000, /* limit from hello to JOIN or SUMMON; then the seat is freed */
@@ -188,7 +188,8 @@ struct membership_reader {
 };
 
 /* Sends `frame` with `text`, which may be NULL. One thread at a time. Returns 0 or an errno value.
- * After an error the connection is shut down; both ends can still read earlier messages. */
+ * Does not wait: a receiver that leaves the system's buffer full has not read for minutes. After an
+ * error the connection is shut down; both ends can still read earlier messages. */
 int membership_send(int socket, struct membership_frame frame, const char *text);
 
 /* The same for a message that has only these fields. */

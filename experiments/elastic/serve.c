@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/net/address.h"
 #include "experiments/elastic/coordinator.h"
 #include "experiments/elastic/elastic.h"
 
@@ -16,6 +17,15 @@ static enum status lead(struct coordinator *coordinator, const struct coordinato
                                (int64_t)(config->startup_timeout * 1000)));
 out:
     return status;
+}
+
+static void warn_of_network(const struct coordinator *coordinator)
+{
+    if (!address_is_loopback(&coordinator->listener.address))
+        log_warn("--listen %s: other hosts can connect, and a host that reads the traffic can "
+                 "read the token and the weights, and join; listen only in a network that you "
+                 "trust",
+                 coordinator->options.address);
 }
 
 static enum status serve_all(const struct config *config, struct generation *generation)
@@ -57,6 +67,7 @@ enum status elastic_serve(struct config *serve)
                                                     .timeout_ms = timeout_ms,
                                                     .stall_warning_ms = stall_ms,
                                                     .startup_timeout_ms = startup_ms}));
+    warn_of_network(coordinator);
     printf("listens at %s; start workers: psring train --backend ps --join %s ...\n",
            serve->elastic.listen, serve->elastic.listen);
     fflush(stdout);

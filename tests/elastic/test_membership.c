@@ -1,6 +1,7 @@
 /* The members of the next generation of an elastic job, and their ranks. Members are threads of
  * this process and do not train. test_elastic.sh has processes that train. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -543,8 +544,10 @@ Test(membership, frame_that_cannot_leave_closes_the_connection)
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
     while (send(pair[0], bytes, sizeof bytes, MSG_NOSIGNAL) > 0)
         ;
-    cr_assert_neq(
-        membership_send(pair[0], (struct membership_frame){.head.type = MEMBERSHIP_BEAT}, NULL), 0);
+    /* It does not wait for a receiver that reads nothing: others wait for its sender. */
+    cr_assert_eq(
+        membership_send(pair[0], (struct membership_frame){.head.type = MEMBERSHIP_BEAT}, NULL),
+        EAGAIN);
     while (recv(pair[1], bytes, sizeof bytes, 0) > 0)
         ;
     cr_assert_eq(recv(pair[1], bytes, sizeof bytes, 0), 0);
@@ -689,6 +692,81 @@ Test(membership, a_seat_is_held_for_a_bounded_time)
     start_meeting(&workers[0]);
     end_meeting(&workers[0], STATUS_OK);
     end_meeting(&server, STATUS_OK);
+    end();
+}
+
+/* Another program listens where the worker looks for its server, and speaks the protocol. */
+Test(membership, a_generation_with_impossible_numbers_is_refused)
+{
+    static const struct {
+        int32_t index, workers, servers;
+    } wrong[] = {{-1, 1, 1},        {2, 1, 1},         {0, 0, 1},         {0, 1, 0},   {0, -1, 2},
+                 {0, 1, INT32_MAX}, {0, INT32_MAX, 1}, {INT32_MAX, 1, 1}, {0, 1025, 1}};
+    union address any = address_loopback();
+    struct listener listener;
+    char uri[ADDRESS_URI_BYTES];
+    cr_assert_eq(listener_open(&listener, &any, 0), 0);
+    address_uri(&listener.address, uri);
+    const struct member_options options = {.token = TOKEN,
+                                           .address = uri,
+                                           .role = MEMBER_WORKER,
+                                           .job = "--batch=8\n",
+                                           .timeout_ms = LONG_MS,
+                                           .startup_timeout_ms = LONG_MS};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct membership_reader reader = {0};
+        struct hello hello;
+        struct capture capture;
+        int socket;
+        workers[0] = (struct one){.place = {.step = MEMBER_NO_STEP}};
+        cr_assert_eq(member_open(&workers[0].member, &options), STATUS_OK);
+        cr_assert_eq(listener_wait(&listener, 0, NULL, 0, &hello, &socket, NULL), LISTENER_HELLO);
+        capture_start(&capture);
+        start_meeting(&workers[0]);
+        while (membership_read(&reader, socket) != CONTROL_MESSAGE ||
+               reader.frame.head.type != MEMBERSHIP_JOIN)
+            usleep(1000);
+        say(socket,
+            (struct membership_frame){.head = {.type = MEMBERSHIP_GENERATION, .group = 1},
+                                      .index = wrong[i].index,
+                                      .workers = wrong[i].workers,
+                                      .servers = wrong[i].servers},
+            NULL);
+        end_meeting(&workers[0], STATUS_PROTOCOL);
+        capture_stop(&capture);
+        cr_assert(strstr(capture.text, "expected at most 1024 of each"), "%s", capture.text);
+        member_close(&workers[0].member);
+        stream_close(&socket);
+    }
+    listener_close(&listener);
+}
+
+/* Any process can connect. The server reports one of them. */
+Test(membership, processes_that_are_turned_away_are_reported_once)
+{
+    struct capture capture;
+    struct hello hello = hello_from(0, 0, MEMBERSHIP_MAGIC ^ TOKEN);
+    char host[ADDRESS_HOST_BYTES];
+    union address address;
+    const char *why;
+    int port, count, stranger;
+    begin(1);
+    cr_assert(address_parse(coordinator_address(coordinator), host, sizeof host, &port));
+    cr_assert(address_resolve(host, port, 0, &address, &count, &why));
+    capture_start(&capture);
+    for (int i = 0; i < 30; i++) {
+        hello.head.protocol = CONTROL_PROTOCOL + i % 3; /* or another version of psring, or token */
+        hello.version[0] = i % 2 ? 'x' : PSRING_VERSION[0];
+        hello.run_id = i % 2 ? MEMBERSHIP_MAGIC ^ TOKEN : 5;
+        cr_assert_eq(stream_connect(&address, LONG_MS, &stranger), 0);
+        cr_assert_eq(stream_send(stranger, &hello, sizeof hello, LONG_MS), 0);
+        await_close(stranger);
+        stream_close(&stranger);
+    }
+    size_t lines = capture_stop(&capture);
+    cr_assert_eq(lines, 1, "%s", capture.text);
+    coordinator_end(coordinator, STATUS_USAGE, "");
+    end_meeting(&server, STATUS_USAGE);
     end();
 }
 
