@@ -5,6 +5,8 @@
 #    --seconds S  Run each target for S seconds, e.g. 3600 (default: 60 for all targets together).
 #    --build DIR  Build in DIR (default: build-fuzz in the repository).
 #    --list       Print the names of the targets, and end.
+#    --live M     Instead attack running programs for M minutes (test_live.sh), also built with the sanitizers. Attacks
+#                 with an elastic job's token come only after its first step, because such a process can take the job.
 #
 # fuzz_TARGET.c states what must hold for every input. corpus/TARGET has the first inputs. Inputs that reach new code
 # are kept in DIR/grown/TARGET, and the next run starts from them, too.
@@ -26,6 +28,7 @@ root=$(cd "$here/../.." && pwd)
 build=$root/build-fuzz
 seconds=
 list=0
+live=
 targets=()
 TOGETHER_S=60
 INPUT_S=30 # a busy machine must not reach it
@@ -44,9 +47,13 @@ while (($#)); do
         exit 0
         ;;
     --list) list=1 ;;
-    --seconds | --build)
+    --seconds | --build | --live)
         (($# >= 2)) || usage "$1 needs a value"
-        if [[ $1 == --seconds ]]; then seconds=$2; else build=$(realpath -m "$2"); fi
+        case $1 in
+        --seconds) seconds=$2 ;;
+        --live) live=$2 ;;
+        *) build=$(realpath -m "$2") ;;
+        esac
         shift
         ;;
     -*) usage "found '$1', expected an option" ;;
@@ -60,6 +67,7 @@ done
 ((${#targets[@]} > 0)) || mapfile -t targets < <(cd "$here/corpus" && printf '%s\n' *)
 [[ ${seconds:=$(((TOGETHER_S + ${#targets[@]} - 1) / ${#targets[@]}))} =~ ^[1-9][0-9]{0,6}$ ]] ||
     usage "--seconds: found '$seconds', expected a number of seconds"
+[[ $live =~ ^([1-9][0-9]{0,3})?$ ]] || usage "--live: found '$live', expected a number of minutes"
 if ((list)); then
     printf '%s\n' "${targets[@]}"
     exit 0
@@ -78,16 +86,16 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# build_all: logs to $scratch/build, and prints the log if it fails.
+# build_all PROGRAM...: logs to $scratch/build, and prints the log if it fails.
 build_all()
 {
     {
         cmake -S "$root" -B "$build" -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo \
             -DPSRING_CUDA=OFF "-DPSRING_SANITIZE=address;undefined;fuzzer-no-link" &&
-            cmake --build "$build" --target "${targets[@]/#/fuzz_}"
+            cmake --build "$build" --target "$@"
     } >"$scratch/build" 2>&1 || {
         tail -n 30 "$scratch/build"
-        echo "run.sh: the targets do not build in $build" >&2
+        echo "run.sh: the programs do not build in $build" >&2
         exit 1
     }
 }
@@ -122,7 +130,12 @@ run_target()
     }
 }
 
-build_all
+if [[ $live ]]; then
+    build_all psring attack make_dataset
+    PSRING=$build/psring MAKE_DATASET=$build/tests/make_dataset "$here/test_live.sh" "$build/tests/fuzz/attack" "$live"
+    exit
+fi
+build_all "${targets[@]/#/fuzz_}"
 faults=0
 printf '%-12s %12s %10s %9s  %s\n' target inputs inputs/s features result
 for target in "${targets[@]}"; do
