@@ -9,10 +9,12 @@ set -euo pipefail
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
 common=(--backend ps --model lenet --batch 8)
 
-# serve OPTION...: starts a server at a free port, $address. Its process is $server, its output is in $folder/serve.
+# serve OPTION...: starts a server at a free port of $host, $address. Its process is $server, its output is in
+# $folder/serve.
+host=127.0.0.1
 serve()
 {
-    address=tcp://127.0.0.1:$(free_port)
+    address=tcp://$host:$(free_port)
     rm -f "$folder"/worker.* "$folder/metrics"
     : >"$folder/serve" # exists before the server has started
     workers=()
@@ -267,8 +269,12 @@ refused "--listen: found 'here'" serve --listen here
 OMPI_COMM_WORLD_RANK=0 refused 'without mpirun or srun' "${elastic[@]}" --backend ps
 echo "elastic: the weights equal those under mpirun; each gradient counts once, also when workers join, leave or die"
 
-# SIGTERM ends a server that waits for its first worker. The server prints a line.
-serve
-kill -TERM "$(pgrep -P "$server")"
-served 143
-grep -q '^psring: ended by a signal' "$folder/serve" || fail "SIGTERM to a waiting server: $(cat "$folder/serve")"
+# SIGTERM ends a server that waits for its first worker. The server prints a line. It warns if other hosts can connect.
+warnings=0
+for host in 127.0.0.1 0.0.0.0; do
+    serve
+    kill -TERM "$(pgrep -P "$server")"
+    served 143
+    grep -q '^psring: ended by a signal' "$folder/serve" || fail "SIGTERM to a waiting server: $(cat "$folder/serve")"
+    (($(grep -c 'other hosts can connect' "$folder/serve") == warnings++)) || fail "$host: $(cat "$folder/serve")"
+done
