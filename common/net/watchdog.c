@@ -408,7 +408,7 @@ static void hear_rank0(struct watchdog *watchdog, int64_t now_ns, int64_t late_n
             silence_output();
             /* mpirun ends all processes once the first one has ended: rank 0 must report before. */
             clock_sleep_until_ns(clock_now_ns() + 2 * WATCHDOG_LINGER_NS);
-            watchdog->options.end(link->frame.head.value);
+            watchdog->options.end(watchdog_exit_code(link->frame.head.value));
         }
     }
     bool closed = got == CONTROL_CLOSED;

@@ -343,7 +343,7 @@ int watchdog_blame(const struct watchdog_scene *s, char *text, size_t size)
         break;
     }
     free(blamed);
-    return first >= 0 && s->ranks[first].exit_code > 0 ? s->ranks[first].exit_code : 1;
+    return first >= 0 ? watchdog_exit_code(s->ranks[first].exit_code) : 1;
 }
 
 /* -------- stalls ------------------------------------------------------------------------------ */

@@ -72,6 +72,12 @@ struct watchdog_scene {
 /* Does not read `trouble`. */
 enum watchdog_trouble watchdog_find(const struct watchdog_scene *scene);
 
+/* An exit code from another rank, which must not end this process as if it had succeeded. */
+static inline int watchdog_exit_code(int given)
+{
+    return given > 0 && given < 256 ? given : 1;
+}
+
 /*
  * Writes a line to `text` that names the ranks and hosts at fault for the `trouble` found by
  * watchdog_find. The line is empty if rank 0's own message is sufficient. Returns the exit code for

@@ -245,9 +245,10 @@ static enum status receive_answer(const struct exchange *e, void *data, size_t b
         error = stream_receive(socket_of(e, 0), told ? text : data, data_bytes(&found), timeout_ms);
     if (error != 0)
         return failed(e, error, 0, false);
-    if (told)
-        log_error("%s", text);
-    return told ? (enum status)found.head.value : STATUS_OK;
+    if (!told)
+        return STATUS_OK;
+    log_error("%s", text);
+    return found.head.value == STATUS_OK ? STATUS_PROTOCOL : (enum status)found.head.value;
 }
 
 /* -------- collective calls -------------------------------------------------------------------- */

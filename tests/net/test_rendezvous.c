@@ -7,6 +7,7 @@
 
 #include "common/base/status.h"
 #include "common/net/rendezvous.h"
+#include "common/net/world_impl.h"
 #include "common/net/address.h"
 #include "tests/lib/capture.h"
 #include "tests/lib/ranks.h"
@@ -427,6 +428,34 @@ Test(rendezvous, a_rank_that_ends_before_the_start_is_named)
 }
 
 /* -------- what can go wrong later ------------------------------------------------------------- */
+
+/* Rank 0, played by hand, reports that each collective call has failed, but with no failure. */
+Test(rendezvous, a_failure_without_a_failure_is_one)
+{
+    struct {
+        struct control_head head;
+        uint64_t turn;
+        char data[65536];
+    } found, failed = {.head.type = CONTROL_WORLD + WORLD_SCATTER + 1};
+    struct rank rank = {.number = 1, .world_size = 2};
+    struct control_head begin = {.type = CONTROL_ANSWER};
+    union address address = address_loopback();
+    char uri[ADDRESS_URI_BYTES];
+    int listening, socket;
+    cr_assert_eq(stream_listen(&address, &listening), 0);
+    cr_assert_eq(address_of_socket(listening, &address), 0);
+    ranks_start(&rank, 1, address_uri(&address, uri));
+    cr_assert_eq(stream_wait(listening, POLLIN, 0, NULL, NULL), 0);
+    cr_assert_eq(stream_accept(listening, &socket), 0);
+    cr_assert_eq(control_receive(socket, &found, sizeof found, 20000, NULL, NULL), 0);
+    cr_assert_eq(control_send(socket, &begin, sizeof begin, NULL, 0, 5000), 0);
+    while (control_receive(socket, &found, sizeof found, 20000, NULL, NULL) == 0)
+        control_send(socket, &failed, offsetof(__typeof__(failed), data), "all is well", 11, 5000);
+    stream_close(&socket);
+    stream_close(&listening);
+    ranks_wait(&rank, 1);
+    ranks_all_say(&rank, 1, 1, "all is well");
+}
 
 static int one_leaves(struct world *world)
 {

@@ -171,6 +171,9 @@ Test(watchdog, errors)
     ranks[2].exit_code = 2;
     ranks[2].told = true;
     expect(ranks, WATCHDOG_ERROR, 2, WORDS("rank 2 on host2 has ended with an error, see"));
+    ranks[2].exit_code = 256; /* the system would make 0 of it */
+    expect(ranks, WATCHDOG_ERROR, 1, WORDS("rank 2 on host2 has ended with an error, see"));
+    ranks[2].exit_code = 2;
     /* Rank 0 has reported its own error: the watchdog must not print a line after it. */
     ranks[0] = ranks[2];
     char text[100];
