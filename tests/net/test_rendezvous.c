@@ -429,32 +429,66 @@ Test(rendezvous, a_rank_that_ends_before_the_start_is_named)
 
 /* -------- what can go wrong later ------------------------------------------------------------- */
 
-/* Rank 0, played by hand, reports that each collective call has failed, but with no failure. */
-Test(rendezvous, a_failure_without_a_failure_is_one)
+/* A message of a collective call, of a rank 0 that is played by hand. */
+struct played {
+    struct control_head head;
+    uint64_t turn;
+    char data[65536];
+};
+
+/* Starts rank 1, and lets it begin. Returns its connection. */
+static int begin_played(struct rank *rank)
 {
-    struct {
-        struct control_head head;
-        uint64_t turn;
-        char data[65536];
-    } found, failed = {.head.type = CONTROL_WORLD + WORLD_SCATTER + 1};
-    struct rank rank = {.number = 1, .world_size = 2};
     struct control_head begin = {.type = CONTROL_ANSWER};
+    struct hello hello;
     union address address = address_loopback();
     char uri[ADDRESS_URI_BYTES];
     int listening, socket;
+    *rank = (struct rank){.number = 1, .world_size = 2};
     cr_assert_eq(stream_listen(&address, &listening), 0);
     cr_assert_eq(address_of_socket(listening, &address), 0);
-    ranks_start(&rank, 1, address_uri(&address, uri));
+    ranks_start(rank, 1, address_uri(&address, uri));
     cr_assert_eq(stream_wait(listening, POLLIN, 0, NULL, NULL), 0);
     cr_assert_eq(stream_accept(listening, &socket), 0);
-    cr_assert_eq(control_receive(socket, &found, sizeof found, 20000, NULL, NULL), 0);
+    cr_assert_eq(control_receive(socket, &hello, sizeof hello, 20000, NULL, NULL), 0);
     cr_assert_eq(control_send(socket, &begin, sizeof begin, NULL, 0, 5000), 0);
-    while (control_receive(socket, &found, sizeof found, 20000, NULL, NULL) == 0)
-        control_send(socket, &failed, offsetof(__typeof__(failed), data), "all is well", 11, 5000);
-    stream_close(&socket);
     stream_close(&listening);
+    return socket;
+}
+
+/* Rank 0 reports that each collective call has failed, but with no failure. */
+Test(rendezvous, a_failure_without_a_failure_is_one)
+{
+    struct played found, failed = {.head.type = CONTROL_WORLD + WORLD_SCATTER + 1};
+    struct rank rank;
+    int socket = begin_played(&rank);
+    while (control_receive(socket, &found, sizeof found, 20000, NULL, NULL) == 0)
+        control_send(socket, &failed, offsetof(struct played, data), "all is well", 11, 5000);
+    stream_close(&socket);
     ranks_wait(&rank, 1);
     ranks_all_say(&rank, 1, 1, "all is well");
+}
+
+/* The names of all hosts have no end. */
+Test(rendezvous, the_name_of_a_host_ends)
+{
+    struct played found;
+    struct rank rank;
+    char longest[WORLD_HOST_BYTES + 1];
+    memset(longest, 'x', sizeof longest);
+    longest[WORLD_HOST_BYTES - 1] = '\0';
+    int socket = begin_played(&rank);
+    cr_assert_eq(control_receive(socket, &found, sizeof found, 20000, NULL, NULL), 0);
+    cr_assert_eq(found.head.type, CONTROL_WORLD + WORLD_GATHER);
+    memset(found.data, 'x', 2 * (size_t)WORLD_HOST_BYTES);
+    cr_assert_eq(control_send(socket, &found, offsetof(struct played, data), found.data,
+                              2 * (size_t)WORLD_HOST_BYTES, 5000),
+                 0);
+    cr_assert_eq(control_receive(socket, &found, sizeof found, 20000, NULL, NULL), 0);
+    stream_close(&socket);
+    ranks_wait(&rank, 1);
+    ranks_all_say(&rank, 1, 1, longest);
+    cr_assert(!strstr(strstr(rank.said, longest) + 1, longest), "%s", rank.said);
 }
 
 static int one_leaves(struct world *world)
