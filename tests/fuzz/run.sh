@@ -91,7 +91,8 @@ build_all()
 {
     {
         cmake -S "$root" -B "$build" -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-            -DPSRING_CUDA=OFF "-DPSRING_SANITIZE=address;undefined;fuzzer-no-link" &&
+            "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -gline-tables-only" -DPSRING_CUDA=OFF \
+            "-DPSRING_SANITIZE=address;undefined;fuzzer-no-link" &&
             cmake --build "$build" --target "$@"
     } >"$scratch/build" 2>&1 || {
         tail -n 30 "$scratch/build"
