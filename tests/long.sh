@@ -44,6 +44,8 @@ trials=(
     'satellites      options/test_without_satellites.sh FOLDER -G Ninja -DCMAKE_BUILD_TYPE=Release'
     'simulate        simulate/test_simulate.sh FOLDER -DCMAKE_BUILD_TYPE=Release'
     'strangers       faults/test_strangers.sh STRANGERS'
+    'live            fuzz/test_live.sh ATTACK 10'
+    'often           OFTEN'
     'wire_bytes      bench/test_wire_bytes.sh'
     'bench           bench/test_bench.sh'
     'page            report/test_page.sh COSTS'
@@ -126,7 +128,8 @@ printf '%-16s %8s  %s\n' trial seconds result
 declare -A programs=([TIMELINE]=tests/check_timeline
     [STRANGERS]=tests/strangers [HOMEWORK]=psring_homework [COSTS]=tests/print_costs [LIBRARY]=tests/mpi_library
     [ALLREDUCE]=tests/test_allreduce [COMPRESSED]=tests/test_compressed [RESIDUAL]=tests/test_residual
-    [UPDATES]=tests/test_updates [NODE_BYTES]=tests/test_node_bytes)
+    [UPDATES]=tests/test_updates [NODE_BYTES]=tests/test_node_bytes [ATTACK]=tests/fuzz/attack
+    [OFTEN]=tests/psring_often)
 failed=0
 for trial in "${chosen[@]}"; do
     read -ra command <<<"$trial"
