@@ -3,8 +3,8 @@
 # with its workers, ranks that meet at a rendezvous, and a running ring and server over tcp and zmq. Each training ends
 # with 0 and with the weights of an undisturbed run, and no process grows by more than its limits allow.
 #
-# Each round has other attacks. Without MINUTES there is one round of a few seconds for each kind of run. The environment
-# has PSRING and MAKE_DATASET (tests/lib/lib.sh).
+# Each round has other attacks. Without MINUTES there is one round, with a quarter of the attacks. The environment has
+# PSRING and MAKE_DATASET (tests/lib/lib.sh).
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
@@ -13,6 +13,7 @@ set -euo pipefail
 attack=$1 minutes=${2:-0}
 export ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8
 WORKERS=2 ATTACKS=1500 IDLE=2000
+((minutes > 0)) || ATTACKS=400
 # A listener keeps 64 connections that have not said hello, and a server 1,024 seats of 5 kB. ZeroMQ keeps a few kB for
 # each connection, and attack.c has 400 open ones besides IDLE. Sanitizers and allocators need some memory, too.
 GROWN_KB_MOST=65536
