@@ -576,3 +576,68 @@ out:
     reunion_close(&outside.reunion);
     return status;
 }
+
+/* -------- where survivors meet ---------------------------------------------------------------- */
+
+struct reunion *reunion_new(void)
+{
+    struct reunion *m = calloc(1, sizeof *m);
+    if (m)
+        m->listener.socket = m->identity = -1;
+    return m;
+}
+
+enum status reunion_open(struct world *world, const struct world_options *options)
+{
+    enum status status;
+    union address here;
+    if (world->size > SHRINK_RANKS_MOST)
+        return STATUS_OK; /* such a world cannot shrink */
+    struct reunion *m = reunion_new();
+    if (!m)
+        return FAIL(STATUS_NO_MEMORY, "world: out of memory");
+    world->reunion = m;
+    m->job = world->run_id;
+    m->identity = world->rank;
+    m->count = world->size;
+    for (int i = 0; i < m->count; i++)
+        members_add(&m->base.members, i);
+    m->base.founders = m->base.members;
+    m->promise = m->base;
+    m->guests = m->count; /* none */
+    status = world_choose_address(world, options->subnet, &here);
+    if (status == STATUS_OK) {
+        int error = listener_open(&m->listener, &here, SHRINK_RANKS_MOST);
+        status = error == 0
+                     ? STATUS_OK
+                     : FAIL(status_from_errno(error), "world: cannot listen: %s", strerror(error));
+    }
+    /* Port 0: a rank does not listen, and has logged the reason. */
+    enum status told = world_gather(world, NULL, &m->listener.address, sizeof *m->at, m->at);
+    TRY(status);
+    TRY(told);
+    for (int i = 0; i < m->count; i++)
+        TRY(address_port(&m->at[i]) > 0 ? STATUS_OK : STATUS_TRANSPORT);
+    if (options->job)
+        m->door = door_open(&here, world->rank == 0, options);
+out:
+    return status;
+}
+
+void reunion_close(struct reunion **reunion)
+{
+    if (*reunion) {
+        listener_close(&(*reunion)->listener);
+        door_close(&(*reunion)->door);
+    }
+    free(*reunion);
+    *reunion = NULL;
+}
+
+void reunion_close_in_child(const struct reunion *reunion)
+{
+    if (reunion && reunion->listener.socket >= 0)
+        close(reunion->listener.socket);
+    if (reunion)
+        door_close_in_child(reunion->door);
+}
