@@ -11,7 +11,7 @@
 
 #include "common/base/sha256.h"
 
-#define START_ANEW "choose another one or start again without --resume"
+#define START_ANEW "restore a good copy, or remove it to start without it"
 
 /* The memory that a loaded checkpoint owns. Callers see the struct `checkpoint`, which points into
  * it. */

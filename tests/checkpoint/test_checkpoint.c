@@ -344,7 +344,7 @@ Test(checkpoint, refuses_every_flipped_bit)
     for (size_t bit = 0; bit < 8 * count; bit++) {
         bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
         write_file(path, bytes, count);
-        assert_refused(checkpoint_load(&loaded, path), STATUS_INPUT, "--resume");
+        assert_refused(checkpoint_load(&loaded, path), STATUS_INPUT, "or remove it");
         bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
     }
     folder_free(dir);
