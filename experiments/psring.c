@@ -103,7 +103,8 @@ static void interrupt_serve(int number)
 {
     static const char text[] = "\n"
                                "psring: ended by a signal: the server's job, if it has one, "
-                               "ends with an error on all workers\n";
+                               "ends with an error on all workers, or with --checkpoint waits "
+                               "for the server\n";
     write_and_exit(number, text, sizeof text - 1);
 }
 

@@ -129,6 +129,9 @@ struct config_elastic {
     int64_t join_after, leave_after; /* in steps; 0: join at once, never leave */
     const char *listen;              /* "tcp://HOST:PORT", where `psring serve` listens */
     int64_t workers, min_workers;    /* needed to start, to continue */
+    const char *checkpoint;          /* the folder in which a server keeps its job; NULL: none */
+    int64_t checkpoint_steps;        /* between two writes of the weights; 0: no limit */
+    uint32_t job; /* not an option: of a server with `checkpoint`, from its file */
 };
 
 struct config_train {

@@ -473,6 +473,7 @@ static enum status check_names(const struct config *config)
     TRY(check_named("data", config->data,
                     "a folder; check the command that should print its name, e.g. get_mnist.sh"));
     TRY(check_named("checkpoint", config->train.checkpoint, "a folder"));
+    TRY(check_named("checkpoint", config->elastic.checkpoint, "a folder"));
     TRY(check_written("metrics", config->train.metrics));
     TRY(check_written("timeline", config->train.timeline));
     TRY(check_written("csv", config->csv));

@@ -444,6 +444,15 @@ static const struct config_row rows[] = {
      {"pin", 0, OPTION_FLAG, FIELD(pin),
       .help = "Bind each rank to its part of the cores. Default: as the launcher bound it."}},
     {.spec.group = "Checkpoints"},
+    {RUNS(SERVE),
+     {"checkpoint", 0, OPTION_STRING, FIELD(elastic.checkpoint), .metavar = "DIR",
+      .help = "Keep the job in DIR. Started again with the same command, this server continues its "
+              "job. Give all servers this option, each with its own folder. The job then waits for "
+              "lost servers and workers, at most for --startup-timeout."}},
+    {RUNS(SERVE),
+     {"checkpoint-steps", 0, OPTION_INT, FIELD(elastic.checkpoint_steps), "1000", 0, 1e9,
+      .help = "Save the weights every N steps, and whenever workers change. Only these are left if "
+              "the workers are lost, too. 0: only when workers change."}},
     {RUNS(TRAIN),
      {"checkpoint", 0, OPTION_STRING, FIELD(train.checkpoint), .metavar = "DIR",
       .help = "Save the training state in DIR after every epoch, and when SIGTERM, SIGINT or "

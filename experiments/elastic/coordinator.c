@@ -52,6 +52,18 @@ void coordinator_end_all(struct coordinator *c, enum status status, const char *
         membership_say(c->sockets[i], MEMBERSHIP_END, 0, status, text);
 }
 
+bool job_is_durable(const struct coordinator *c)
+{
+    return c->first_id != 0 && c->generation > 0;
+}
+
+void seat_note(const struct coordinator *c, const struct seat *seat, const char *text)
+{
+    const struct membership_frame note = {.head.type = MEMBERSHIP_NOTE,
+                                          .id = job_is_durable(c) ? c->first_id : 0};
+    membership_send(seat->socket, note, text);
+}
+
 void seat_refuse(struct coordinator *c, struct seat *seat, enum status status, const char *text)
 {
     membership_say(seat->socket, MEMBERSHIP_END, 0, status, text);
@@ -68,12 +80,13 @@ void seat_lost(struct coordinator *c, struct seat *seat, const char *how)
     bool in = seat->state == SEAT_RUNNING;
     bool known = seat->state != SEAT_NEW && seat->state != SEAT_DONE;
     coordinator_forget(c, seat);
-    if (server && !c->ended) {
+    if (server && !job_is_durable(c) && !c->ended) {
         snprintf(text, sizeof text,
                  "%s %s: the job cannot continue without it; start the job again", name, how);
         coordinator_end_all(c, STATUS_TRANSPORT, text);
     } else if (in && !c->ended) {
-        snprintf(text, sizeof text, "%s %s: the other workers continue without it", name, how);
+        snprintf(text, sizeof text, "%s %s: the other %s", name, how,
+                 server ? "members wait until it is started again" : "workers continue without it");
         generation_over(c, text);
     } else if (known && !c->ended) {
         log_info("%s, which waited, %s", name, how);
@@ -110,27 +123,69 @@ static void take_job(struct coordinator *c, const struct seat *seat)
     monitor_wake(&c->monitor);
 }
 
-static bool server_is_missing(const struct coordinator *c, const struct seat *newcomer)
+/* The seat of server `number`, or NULL. */
+static struct seat *server_of(const struct coordinator *c, int number)
 {
-    int number = newcomer->last.index;
     for (int i = 0; i < c->count; i++) {
-        const struct seat *seat = c->seats[i];
+        struct seat *seat = c->seats[i];
         if (seat->state != SEAT_NEW && !seat_is_worker(seat) && seat->last.index == number)
-            return false;
+            return seat;
     }
-    return number >= 0 && number < c->servers;
+    return NULL;
+}
+
+static struct seat *worker_of(const struct coordinator *c, uint32_t id)
+{
+    for (int i = 0; i < c->count; i++) {
+        struct seat *seat = c->seats[i];
+        if (seat->state != SEAT_NEW && seat_is_worker(seat) && c->first_id + seat->age == id)
+            return seat;
+    }
+    return NULL;
+}
+
+/* A member that connects again has left its earlier connection, which may still seem alive. */
+static void lose_earlier(struct coordinator *c, struct seat *earlier)
+{
+    if (earlier && job_is_durable(c))
+        seat_lost(c, earlier, "has connected again");
+}
+
+static bool is_of_last_generation(const struct coordinator *c, const struct seat *seat)
+{
+    bool found = false;
+    for (int i = 0; i < c->worker_count && !found; i++)
+        found = c->workers[i] == seat->last.id;
+    return found && seat->last.head.group <= c->generation;
+}
+
+/* A worker without weights counts as a newcomer. */
+static void take_place(struct seat *seat)
+{
+    seat->trained = seat->last.place.step != MEMBER_NO_STEP;
+    if (!seat->trained)
+        seat->last.place.step = 0;
 }
 
 static void hear_join(struct coordinator *c, struct seat *seat)
 {
     char text[600];
-    bool worker = seat_is_worker(seat);
+    bool worker = seat_is_worker(seat), returns = seat->last.head.type == MEMBERSHIP_RETURN;
     if (c->has_job && c->job.summoned) {
         seat_refuse(c, seat, STATUS_USAGE,
                     "this server serves another server's job; give the workers that job's --join");
         return;
     }
-    if (!worker && !server_is_missing(c, seat)) {
+    if (worker && returns && !is_of_last_generation(c, seat)) {
+        seat_refuse(c, seat, STATUS_USAGE,
+                    "the job has continued without this worker, or the server has another job's "
+                    "--checkpoint; start the worker again");
+        return;
+    }
+    if (!worker)
+        lose_earlier(c, server_of(c, seat->last.index));
+    int number = worker ? 0 : seat->last.index;
+    if (!worker && (number < 0 || number >= c->servers || server_of(c, number))) {
         seat_refuse(c, seat, STATUS_USAGE, "the job has this server already, or needs none");
         return;
     }
@@ -140,15 +195,22 @@ static void hear_join(struct coordinator *c, struct seat *seat)
         seat_refuse(c, seat, STATUS_USAGE, text);
         return;
     }
-    seat->age = c->next_age++;
+    if (worker && returns) {
+        lose_earlier(c, worker_of(c, seat->last.id));
+        seat->age = seat->last.id - c->first_id;
+        take_place(seat);
+        if (c->return_by_ns == 0) /* the other workers may have lost this server, too */
+            c->return_by_ns = clock_now_ns() + c->options.timeout_ms * NS_PER_MS;
+    } else {
+        seat->age = c->next_age++;
+    }
     seat->state = SEAT_WAITING;
-    if (worker && c->running) {
+    if (worker && !returns && c->running) {
         uint64_t step = seat->last.place.step;
         if (step > 0)
             snprintf(text, sizeof text, "waits until step %" PRIu64 " is done", step);
-        membership_say(seat->socket, MEMBERSHIP_NOTE, 0, STATUS_OK,
-                       step > 0 ? text : "waits for the end of the running step");
-        generation_announce(c, seat);
+        seat_note(c, seat, step > 0 ? text : "waits for the end of the running step");
+        generation_announce(c, step);
     }
 }
 
@@ -160,6 +222,11 @@ static void hear_summon(struct coordinator *c, struct seat *seat)
     if (c->has_job) {
         seat_refuse(c, seat, STATUS_USAGE,
                     "this server has a job already; end it, or name another one");
+        return;
+    }
+    if (seat->last.id != 0 && !c->options.checkpoint) {
+        seat_refuse(c, seat, STATUS_USAGE,
+                    "the first server has --checkpoint, this one not; give it to all servers");
         return;
     }
     if (address_of_peer(seat->socket, &there) != 0) {
@@ -197,6 +264,15 @@ static void comes_out(struct coordinator *c, struct seat *seat)
     }
 }
 
+/* A worker that has left does not come back. */
+static void await_no_more(struct coordinator *c, const struct seat *seat)
+{
+    for (int i = 0; i < c->worker_count; i++) {
+        if (c->workers[i] == c->first_id + seat->age)
+            c->workers[i] = c->workers[--c->worker_count];
+    }
+}
+
 /* The member leaves the job. */
 static void leaves(struct coordinator *c, struct seat *seat, bool in)
 {
@@ -211,17 +287,11 @@ static void leaves(struct coordinator *c, struct seat *seat, bool in)
         comes_out(c, seat);
     c->accounted += unaware;
     c->images += seat->last.place.images;
+    await_no_more(c, seat);
+    coordinator_record(c);
     coordinator_forget(c, seat);
     if (unaware) /* it left before it knew that this generation has begun with it */
         generation_over(c, "a worker left just as the generation began: all workers meet again");
-}
-
-/* A worker without weights counts as a newcomer. */
-static void take_place(struct seat *seat)
-{
-    seat->trained = seat->last.place.step != MEMBER_NO_STEP;
-    if (!seat->trained)
-        seat->last.place.step = 0;
 }
 
 /* A member sends its role and number once. Later messages only change its place. */
@@ -248,7 +318,8 @@ static void hear_frame(struct coordinator *c, struct seat *seat)
         return;
     }
     take_word(seat, frame);
-    if (frame->head.type == MEMBERSHIP_JOIN && seat->state == SEAT_NEW &&
+    bool comes = frame->head.type == MEMBERSHIP_JOIN || frame->head.type == MEMBERSHIP_RETURN;
+    if (comes && seat->state == SEAT_NEW &&
         (frame->role == MEMBER_WORKER || frame->role == MEMBER_SERVER)) {
         hear_join(c, seat);
     } else if (frame->head.type == MEMBERSHIP_SUMMON && seat->state == SEAT_NEW) {
@@ -263,6 +334,7 @@ static void hear_frame(struct coordinator *c, struct seat *seat)
         seat->state = SEAT_DONE;
         c->images += frame->place.images;
         c->finished = true;
+        coordinator_record(c);
     } else if (frame->head.type == MEMBERSHIP_LEAVE && seat->state != SEAT_NEW) {
         leaves(c, seat, in);
     } else {
@@ -449,6 +521,44 @@ static void *run(void *argument)
     }
 }
 
+/* -------- a durable job ----------------------------------------------------------------------- */
+
+enum status coordinator_record(const struct coordinator *c)
+{
+    if (!job_is_durable(c))
+        return STATUS_OK;
+    struct job_record record = {.token = c->options.token,
+                                .job = c->job,
+                                .generation = c->generation,
+                                .servers = c->servers,
+                                .first_id = c->first_id,
+                                .next_id = c->first_id + (uint32_t)c->next_age,
+                                .images = c->images,
+                                .finished = c->finished,
+                                .worker_count = c->worker_count};
+    memcpy(record.workers, c->workers, sizeof record.workers);
+    return job_save(c->options.checkpoint, &record);
+}
+
+/* Continues the job of the record, if it has begun. */
+static void take_record(struct coordinator *c, const struct job_record *record)
+{
+    c->first_id = record->first_id;
+    if (record->generation == 0)
+        return;
+    c->has_job = c->complete = c->has_weights = true;
+    c->job = record->job;
+    memcpy(c->job.address, c->address, sizeof c->job.address);
+    c->servers = record->servers;
+    c->generation = record->generation;
+    c->next_age = record->next_id - record->first_id;
+    c->images = record->images;
+    c->finished = record->finished;
+    c->worker_count = record->worker_count;
+    memcpy(c->workers, record->workers, sizeof c->workers);
+    c->return_by_ns = clock_now_ns() + c->options.timeout_ms * NS_PER_MS;
+}
+
 /* -------- the interface ----------------------------------------------------------------------- */
 
 static enum status listen_at(struct coordinator *c)
@@ -488,7 +598,8 @@ static int seats_most(void)
     return lacking <= 0 ? COORDINATOR_MEMBERS : seats > SEATS_LEAST ? seats : SEATS_LEAST;
 }
 
-enum status coordinator_open(struct coordinator **out, const struct coordinator_options *options)
+enum status coordinator_open(struct coordinator **out, const struct coordinator_options *options,
+                             const struct job_record *record)
 {
     enum status status = STATUS_OK;
     *out = NULL;
@@ -500,6 +611,7 @@ enum status coordinator_open(struct coordinator **out, const struct coordinator_
     c->seats_most = seats_most();
     monitor_init(&c->monitor);
     TRY(listen_at(c));
+    take_record(c, record);
     TRY(thread_start(&c->thread, "psring-members", run, c));
     *out = c;
     return STATUS_OK;
@@ -549,6 +661,23 @@ static enum status hear_answer(int socket, struct membership_reader *reader, int
     return STATUS_TRANSPORT;
 }
 
+struct missing_server {
+    struct coordinator *coordinator;
+    int index;
+};
+
+/* Whether the job has ended, or the server has joined by itself: in a durable job it knows the
+ * address. `context` is a struct missing_server. */
+static bool needs_no_summons(void *context)
+{
+    const struct missing_server *missing = context;
+    struct coordinator *c = missing->coordinator;
+    monitor_enter(&c->monitor);
+    bool needless = c->finished || server_of(c, missing->index);
+    monitor_leave(&c->monitor);
+    return needless;
+}
+
 enum status coordinator_summon(struct coordinator *c, const char *address, int index,
                                const char *job, int64_t timeout_ms)
 {
@@ -559,8 +688,13 @@ enum status coordinator_summon(struct coordinator *c, const char *address, int i
     const struct membership_frame frame = {.head.type = MEMBERSHIP_SUMMON,
                                            .role = MEMBER_SERVER,
                                            .index = index,
-                                           .port = (uint32_t)address_port(&c->listener.address)};
-    enum status status = membership_connect(address, c->options.token, timeout_ms, NULL, &socket);
+                                           .port = (uint32_t)address_port(&c->listener.address),
+                                           .id = c->first_id};
+    struct missing_server missing = {c, index};
+    enum status status = membership_connect(address, c->options.token, timeout_ms, needs_no_summons,
+                                            &missing, &socket);
+    if (status == STATUS_STOPPED)
+        return STATUS_OK;
     if (status == STATUS_OK) {
         membership_send(socket, frame, job);
         status = hear_answer(socket, &reader, timeout_ms, &why);

@@ -6,6 +6,10 @@
  * The first worker's options become the job's. A generation begins when all servers and enough
  * workers wait for it, and no member is in the previous generation. It is over for all members when
  * one of its workers is lost or reports an error.
+ *
+ * In a durable job it writes the job's record before it sends GENERATION. After a restart it waits
+ * for the workers of the last generation. If none has weights, the next generation continues from
+ * the place of the first server, which has read the state that worker 0 had sent (durable.c).
  */
 #ifndef PSRING_EXPERIMENTS_ELASTIC_COORDINATOR_H
 #define PSRING_EXPERIMENTS_ELASTIC_COORDINATOR_H
@@ -28,6 +32,8 @@ struct coordinator_options {
     int64_t stall_warning_ms;   /* silence after which to warn; 0: no warning */
     int64_t startup_timeout_ms; /* the members' own. After one leaves a generation, the others have
                                    the longer time-out plus MEMBERSHIP_GRACE_MS */
+    const char *checkpoint;     /* the folder of a durable job; else NULL */
+    uint64_t checkpoint_steps;  /* a generation ends after this many steps; 0: no limit */
 };
 
 struct coordinator;
@@ -40,9 +46,31 @@ struct coordinator_job {
     char address[MEMBER_ADDRESS_BYTES]; /* of its own coordinator, or of the other server's */
 };
 
-/* Listens and starts the thread. Copies `options`. Errors: logged. */
+/* What a server of a durable job keeps in DIR/job.checkpoint. */
+struct job_record {
+    uint64_t token;
+    struct coordinator_job job;
+    uint32_t generation; /* the last one that has begun, or may have; 0: there is no record */
+    /* Only of the first server. */
+    int servers;
+    uint32_t first_id, next_id; /* of the job's members. The first one is random and below 2^31, so
+                                   that members of another job do not fit. */
+    uint64_t images;            /* as in struct coordinator, like the next one */
+    bool finished;
+    int worker_count;
+    uint32_t workers[COORDINATOR_MEMBERS]; /* ids of the generation's workers */
+};
+
+/* Writes the record, durable against a power failure. STATUS_IO (logged). / Reads it. Errors:
+ * logged. STATUS_INPUT: it is damaged, or another file. STATUS_USAGE: of another token. */
+enum status job_save(const char *dir, const struct job_record *record);
+enum status job_load(const char *dir, uint64_t token, struct job_record *record);
+
+/* Listens and starts the thread. Copies `options` and `record`. The record has generation 0 if the
+ * job is new, and also first_id 0 if it is not durable. Errors: logged. */
 enum status coordinator_open(struct coordinator **coordinator,
-                             const struct coordinator_options *options);
+                             const struct coordinator_options *options,
+                             const struct job_record *record);
 
 /* The address at which it listens, "tcp://ADDRESS:PORT". */
 const char *coordinator_address(const struct coordinator *coordinator);
@@ -55,8 +83,8 @@ enum status coordinator_wait_job(struct coordinator *coordinator, struct coordin
 void coordinator_set_servers(struct coordinator *coordinator, int servers);
 
 /* Asks the server at `address` to be server `index` of this coordinator's job, and waits for its
- * answer. Errors: logged, and the job ends with the reason. STATUS_USAGE: that server already has a
- * job. */
+ * answer. Does nothing once that server has joined, as it does in a job that continues. Errors:
+ * logged, and the job ends with the reason. STATUS_USAGE: that server already has a job. */
 enum status coordinator_summon(struct coordinator *coordinator, const char *address, int index,
                                const char *job, int64_t timeout_ms);
 
@@ -122,12 +150,21 @@ struct coordinator {
     int accounted;    /* workers of the generation that have reported their place */
     bool finished;    /* a worker has trained to the end */
     bool ended;       /* END was sent to all; no member is admitted */
+
+    /* A durable job. */
+    uint32_t first_id; /* an id is this + the seat's age; 0: the job is not durable */
+    int64_t
+        return_by_ns; /* until then, or until all have come, it waits for these workers; 0: no */
+    int worker_count;
+    uint32_t workers[COORDINATOR_MEMBERS]; /* ids of the last generation's workers */
 };
 
 /* "worker 2 on a", "server 0 on a", "a worker on b". Returns text. */
 const char *seat_name(const struct seat *seat, char *text, size_t size);
 bool seat_is_worker(const struct seat *seat);
 
+/* Sends NOTE. */
+void seat_note(const struct coordinator *c, const struct seat *seat, const char *text);
 /* Handles a member that sends no more, because it `how`. Frees `seat`, like the next two. */
 void seat_lost(struct coordinator *c, struct seat *seat, const char *how);
 /* Sends the reason why it cannot take part. */
@@ -135,11 +172,15 @@ void seat_refuse(struct coordinator *c, struct seat *seat, enum status status, c
 void coordinator_forget(struct coordinator *c, struct seat *seat);
 /* Sends END to all members. */
 void coordinator_end_all(struct coordinator *c, enum status status, const char *text);
+/* Whether the job survives its servers. No job does before its first generation. */
+bool job_is_durable(const struct coordinator *c);
+/* Writes the record of a durable job, else does nothing. */
+enum status coordinator_record(const struct coordinator *c);
 
 /* Sends OVER to the members of the running generation: it cannot continue. */
 void generation_over(struct coordinator *c, const char *text);
-/* Sends CHANGE to the running members: a newcomer waits. */
-void generation_announce(struct coordinator *c, const struct seat *newcomer);
+/* Sends CHANGE to the running members: they end the generation after `step`. */
+void generation_announce(struct coordinator *c, uint64_t step);
 /* Call after every event. Begins the next generation, or ends the job, if it is time. */
 void generation_settle(struct coordinator *c, int64_t now_ns);
 

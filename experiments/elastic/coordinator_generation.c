@@ -31,17 +31,21 @@ void generation_over(struct coordinator *c, const char *text)
 
 /* -------- members of the next generation ------------------------------------------------------ */
 
-/* The step of the job's newest weights. MEMBER_NO_STEP: no worker has trained. */
-static uint64_t step_of(const struct coordinator *c)
+/* The seat with the job's newest weights. A worker's, else, in a durable job, the first server's,
+ * which has read a file. NULL: no member has any. */
+static const struct seat *newest(const struct coordinator *c)
 {
-    uint64_t step = MEMBER_NO_STEP;
+    const struct seat *found = NULL, *server = NULL;
     for (int i = 0; i < c->count; i++) {
         const struct seat *seat = c->seats[i];
-        if (seat_is_worker(seat) && seat->state == SEAT_WAITING && seat->trained &&
-            (step == MEMBER_NO_STEP || seat->last.place.step > step))
-            step = seat->last.place.step;
+        if (seat->state != SEAT_WAITING || seat->last.place.step == MEMBER_NO_STEP)
+            continue;
+        if (!seat_is_worker(seat) && seat->last.index == 0 && c->first_id != 0)
+            server = seat;
+        if (seat->trained && (!found || seat->last.place.step > found->last.place.step))
+            found = seat;
     }
-    return step;
+    return found ? found : server;
 }
 
 /* A newcomer with a later --join-after keeps waiting. */
@@ -82,7 +86,8 @@ static int refuse_too_many(struct coordinator *c, struct seat **order, int worke
 static int choose(struct coordinator *c, struct seat **order)
 {
     int workers = 0;
-    uint64_t step = step_of(c);
+    const struct seat *ahead = newest(c);
+    uint64_t step = ahead ? ahead->last.place.step : MEMBER_NO_STEP;
     for (int i = 0; i < c->count; i++) {
         if (seat_is_worker(c->seats[i]) && takes_part(c->seats[i], step))
             order[workers++] = c->seats[i];
@@ -111,34 +116,55 @@ static void address_of(const struct seat *seat, unsigned char packed[16])
     address_pack(&there, packed);
 }
 
-void generation_announce(struct coordinator *c, const struct seat *newcomer)
+void generation_announce(struct coordinator *c, uint64_t step)
 {
     const struct membership_frame change = {
-        .head = {.type = MEMBERSHIP_CHANGE, .group = c->generation},
-        .place.step = newcomer->last.place.step};
+        .head = {.type = MEMBERSHIP_CHANGE, .group = c->generation}, .place.step = step};
     for (int i = 0; i < c->count; i++) {
         if (c->seats[i]->state == SEAT_RUNNING)
             membership_send(c->seats[i]->socket, change, NULL);
     }
 }
 
+/* Writes the record of a durable job with the next generation: its number and its workers. Without
+ * trained workers, the images in the weights are those in the server's file. */
+static enum status record_next(struct coordinator *c, struct seat **order, int workers,
+                               const struct seat *ahead)
+{
+    c->generation++;
+    c->return_by_ns = 0;
+    if (c->first_id == 0)
+        return STATUS_OK;
+    if (!order[0]->trained)
+        c->images = ahead ? ahead->last.place.images : 0;
+    for (int i = 0; i < workers; i++)
+        c->workers[i] = c->first_id + (uint32_t)order[i]->age;
+    c->worker_count = workers;
+    return coordinator_record(c);
+}
+
 static void begin(struct coordinator *c, struct seat **order, int workers)
 {
-    const struct seat *first = order[0];
-    c->generation++;
+    const struct seat *first = order[0], *ahead = first->trained ? first : newest(c);
+    if (record_next(c, order, workers, ahead) != STATUS_OK) {
+        coordinator_end_all(c, STATUS_IO,
+                            "the server cannot write the job's file; free space in the folder of "
+                            "its --checkpoint, then start the job again");
+        return;
+    }
     c->running = true;
     c->over = false;
     c->leave_by_ns = 0;
     c->accounted = 0;
     c->failures = first->trained && first->last.place.step > c->step ? 0 : c->failures;
-    c->step = first->trained ? first->last.place.step : 0;
+    c->step = ahead ? ahead->last.place.step : 0;
     c->has_weights = c->has_weights || first->trained;
     struct membership_frame frame = {
         .head = {.type = MEMBERSHIP_GENERATION, .group = c->generation},
         .workers = workers,
         .servers = c->servers,
         .port = first->last.port,
-        .place = first->last.place};
+        .place = ahead ? ahead->last.place : first->last.place};
     frame.place.step = c->step;
     address_of(first, frame.address);
     log_info("generation %u: %d worker%s, after step %" PRIu64, c->generation, workers,
@@ -147,12 +173,15 @@ static void begin(struct coordinator *c, struct seat **order, int workers)
         order[rank]->state = SEAT_RUNNING;
         order[rank]->told = 0;
         order[rank]->rank = frame.index = rank;
+        frame.id = c->first_id ? c->first_id + (uint32_t)order[rank]->age : 0;
         membership_send(order[rank]->socket, frame, NULL);
     }
     for (int i = 0; i < c->count; i++) {
         if (c->seats[i]->state == SEAT_WAITING)
-            generation_announce(c, c->seats[i]);
+            generation_announce(c, c->seats[i]->last.place.step);
     }
+    if (c->options.checkpoint_steps > 0)
+        generation_announce(c, c->step + c->options.checkpoint_steps);
 }
 
 /* Sends the counts to each waiting worker, once per change. The worker then waits for
@@ -161,14 +190,14 @@ static void say_who_is_there(struct coordinator *c, enum member_role role, int c
 {
     char text[TEXT_BYTES];
     int told = role == MEMBER_WORKER ? 1 + count : -1 - count; /* 0: nothing */
-    snprintf(text, sizeof text, "waits: %d of %d %ss are there", count, wanted,
-             role == MEMBER_WORKER ? "worker" : "server");
+    snprintf(text, sizeof text, "waits: %d of %d %ss are %s", count, wanted,
+             role == MEMBER_WORKER ? "worker" : "server", c->return_by_ns ? "back" : "there");
     for (int i = 0; i < c->count; i++) {
         struct seat *seat = c->seats[i];
         if (seat->state != SEAT_WAITING || !seat_is_worker(seat) || seat->told == told)
             continue;
         seat->told = told;
-        membership_say(seat->socket, MEMBERSHIP_NOTE, 0, STATUS_OK, text);
+        seat_note(c, seat, text);
     }
 }
 
@@ -190,10 +219,37 @@ static void end_without_workers(struct coordinator *c)
                             : "no worker is left, so the weights are lost; start the job again");
 }
 
-/* Whether no remaining worker has the trained weights. */
+/* Number of the last generation's workers that wait for the next one. */
+static int count_back(const struct coordinator *c)
+{
+    int back = 0;
+    for (int i = 0; i < c->count; i++) {
+        const struct seat *seat = c->seats[i];
+        for (int k = 0; seat_is_worker(seat) && k < c->worker_count; k++)
+            back += seat->state == SEAT_WAITING && c->workers[k] == c->first_id + seat->age;
+    }
+    return back;
+}
+
+/* In a durable job workers of the last generation may still come back, with newer weights than
+ * those of the file. */
+static bool waits_for_return(struct coordinator *c, int64_t now_ns)
+{
+    int back = c->return_by_ns != 0 ? count_back(c) : c->worker_count;
+    if (back < c->worker_count && now_ns < c->return_by_ns) {
+        say_who_is_there(c, MEMBER_WORKER, back, c->worker_count);
+        return true;
+    }
+    c->return_by_ns = 0;
+    return false;
+}
+
+/* Whether no remaining worker has the trained weights. A durable job has a file. */
 static bool weights_are_lost(const struct coordinator *c)
 {
     bool anybody = false;
+    if (job_is_durable(c))
+        return false;
     for (int i = 0; i < c->count; i++) {
         const struct seat *seat = c->seats[i];
         if (seat->state == SEAT_NEW || !seat_is_worker(seat))
@@ -230,7 +286,8 @@ static void begin_or_wait(struct coordinator *c)
 {
     struct seat *order[2 * COORDINATOR_MEMBERS]; /* all workers, then one for each server number */
     int workers = choose(c, order), servers = count_in(c, MEMBER_SERVER, SEAT_WAITING);
-    int wanted = c->generation == 0 ? c->options.workers_first : c->options.workers_min;
+    bool anew = c->generation == 0 || (c->first_id != 0 && count_back(c) == 0);
+    int wanted = anew ? c->options.workers_first : c->options.workers_min;
     bool enough = workers > 0 && workers >= wanted;
     if (enough && !c->complete) {
         c->complete = true;
@@ -255,7 +312,8 @@ void generation_settle(struct coordinator *c, int64_t now_ns)
     if (c->ended || count_in(c, MEMBER_WORKER, SEAT_RUNNING) > 0)
         return;
     if (c->finished) {
-        end_well(c);
+        if (!waits_for_return(c, now_ns))
+            end_well(c);
         return;
     }
     if (count_in(c, MEMBER_SERVER, SEAT_RUNNING) > 0)
@@ -264,6 +322,8 @@ void generation_settle(struct coordinator *c, int64_t now_ns)
         c->failures += c->over;
     if (c->running && c->accounted == 0) /* the lost workers may have had trained weights */
         c->has_weights = true;
+    if (c->running && c->first_id != 0 && count_back(c) == 0) /* all may have lost this server */
+        c->return_by_ns = now_ns + c->options.timeout_ms * NS_PER_MS;
     c->running = false;
     if (c->complete && weights_are_lost(c)) {
         end_without_workers(c);
@@ -275,5 +335,6 @@ void generation_settle(struct coordinator *c, int64_t now_ns)
                             "workers' messages, then start the job again");
         return;
     }
-    begin_or_wait(c);
+    if (!waits_for_return(c, now_ns))
+        begin_or_wait(c);
 }

@@ -55,7 +55,6 @@ enum control_read membership_read(struct membership_reader *reader, int socket)
 struct joining {
     uint64_t token;
     int *socket;
-    bool (*stop)(void);
 };
 
 static int try_to_join(void *self, const union address *address, int64_t connect_ms)
@@ -65,23 +64,16 @@ static int try_to_join(void *self, const union address *address, int64_t connect
                          joining->socket);
 }
 
-/* `context` is a struct joining. */
-static bool is_stopped(void *context)
-{
-    const struct joining *joining = context;
-    return joining->stop && joining->stop();
-}
-
 enum status membership_connect(const char *text, uint64_t token, int64_t timeout_ms,
-                               bool (*stop)(void), int *socket)
+                               cancelled_call *cancelled, void *context, int *socket)
 {
     char host[ADDRESS_HOST_BYTES];
     const char *unknown;
-    struct joining joining = {token, socket, stop};
+    struct joining joining = {token, socket};
     struct control_search search = {.host = host,
                                     .timeout_ms = timeout_ms,
-                                    .cancelled = is_stopped,
-                                    .context = &joining,
+                                    .cancelled = cancelled,
+                                    .context = context,
                                     .attempt = try_to_join,
                                     .self = &joining};
     *socket = -1;
@@ -103,8 +95,13 @@ struct member {
     struct thread thread;
     _Atomic uint64_t until;
     struct membership_reader reader;
-    struct monitor monitor; /* of the fields below and sending; wakes: `begun`, `ended`, a beat */
-    bool joined;            /* has sent JOIN */
+    struct monitor monitor; /* of the fields below and sending; wakes: `begun`, `ended`, `lost`, a
+                               beat */
+    bool joined;            /* has sent JOIN or RETURN on this connection */
+    bool durable;           /* the job survives its servers */
+    uint32_t id;            /* in a durable job; 0: has been in no generation */
+    bool lost;              /* the connection, but not the durable job. The thread has ended. */
+    int64_t lost_ns;        /* time of the loss; 0: the coordinator has sent something since */
     uint32_t generation;    /* the present generation; 0: none yet */
     bool begun, over;       /* the generation has begun; cannot continue */
     struct membership_frame frame; /* the GENERATION message */
@@ -143,6 +140,8 @@ static void hear_frame(struct member *member)
     case MEMBERSHIP_GENERATION:
         member->frame = *frame;
         member->generation = frame->head.group;
+        member->id = frame->id;
+        member->durable = frame->id != 0;
         member->begun = true;
         member->over = false;
         atomic_store(&member->until, UINT64_MAX);
@@ -162,6 +161,7 @@ static void hear_frame(struct member *member)
         break;
     case MEMBERSHIP_NOTE:
         log_info("%s", reader->text);
+        member->durable = member->durable || frame->id != 0;
         member->noted_ns = clock_now_ns();
         break;
     case MEMBERSHIP_END:
@@ -184,6 +184,17 @@ static void hear_frame(struct member *member)
     }
 }
 
+/* With the lock. The file of a durable job brings it back: leave the generation, and return. */
+static void lose(struct member *member, const char *how)
+{
+    log_warn("the server at %s %s; waits until it is started again", member->options.address, how);
+    member->lost = member->over = true;
+    if (member->lost_ns == 0)
+        member->lost_ns = clock_now_ns();
+    interrupt(member);
+    monitor_wake(&member->monitor);
+}
+
 /* With the lock. Returns false when no further message can come. */
 static bool hear(struct member *member, int64_t *heard_ns)
 {
@@ -191,16 +202,23 @@ static bool hear(struct member *member, int64_t *heard_ns)
     while (!member->ended &&
            (got = membership_read(&member->reader, member->socket)) == CONTROL_MESSAGE) {
         *heard_ns = clock_now_ns();
+        member->lost_ns = 0;
         hear_frame(member);
     }
     if (member->ended || member->closing)
         return false;
     int64_t silent_ms = (clock_now_ns() - *heard_ns) / NS_PER_MS;
+    bool silent = silent_ms >= member->options.timeout_ms;
+    if (member->durable && (got == CONTROL_CLOSED || silent)) {
+        lose(member,
+             got == CONTROL_CLOSED ? "has ended" : "has not given a sign of life for too long");
+        return false;
+    }
     if (got == CONTROL_CLOSED)
         log_error("the server at %s, which the job depends on, has ended: killed, or crashed; "
                   "start the job again",
                   member->options.address);
-    else if (silent_ms >= member->options.timeout_ms)
+    else if (silent)
         log_error("the server at %s, which the job depends on, has not given a sign of life for "
                   "%lld s: it is stopped, or cannot be reached; if the job still runs, it "
                   "continues without this worker",
@@ -234,6 +252,13 @@ static void *run(void *argument)
 
 _Static_assert((int)MEMBER_ADDRESS_BYTES == (int)ADDRESS_URI_BYTES, "addresses as text");
 
+/* `stop` points to a member_options.stop. */
+static bool is_stopped(void *stop)
+{
+    bool (**function)(void) = stop;
+    return *function && (*function)();
+}
+
 enum status member_open(struct member **out, const struct member_options *options)
 {
     enum status status = STATUS_OK;
@@ -242,11 +267,12 @@ enum status member_open(struct member **out, const struct member_options *option
     if (!member)
         return FAIL(STATUS_NO_MEMORY, "membership: out of memory");
     member->options = *options;
+    member->durable = options->durable;
     member->socket = -1;
     atomic_store(&member->until, UINT64_MAX);
     monitor_init(&member->monitor);
     TRY(membership_connect(options->address, options->token, options->startup_timeout_ms,
-                           options->stop, &member->socket));
+                           is_stopped, &member->options.stop, &member->socket));
     TRY(thread_start(&member->thread, "psring-member", run, member));
     *out = member;
     return STATUS_OK;
@@ -280,14 +306,15 @@ static void tell(struct member *member, const struct member_place *place, uint32
                                      .index = member->options.index,
                                      .port = (uint32_t)port,
                                      .place = *place};
-    if (type == MEMBERSHIP_JOIN)
+    if (type == MEMBERSHIP_JOIN && member->options.role == MEMBER_WORKER)
         frame.place.step = member->options.join_after;
     monitor_enter(&member->monitor);
+    frame.id = member->id;
     /* If a generation began before this member could take part, treat it as not received. */
     frame.head.group = member->generation - (member->begun ? 1 : 0);
     member->begun = false;
     member->noted_ns = 0;
-    if (type == MEMBERSHIP_LEAVE || type == MEMBERSHIP_DONE)
+    if (type == MEMBERSHIP_LEAVE || (type == MEMBERSHIP_DONE && !member->durable))
         end(member, STATUS_STOPPED); /* independent of what the coordinator does now */
     membership_send(member->socket, frame, text);
     monitor_leave(&member->monitor);
@@ -298,9 +325,15 @@ void member_leave(struct member *member, const struct member_place *place)
     tell(member, place, MEMBERSHIP_LEAVE, 0, NULL);
 }
 
-void member_done(struct member *member, const struct member_place *place)
+enum status member_done(struct member *member, const struct member_place *place)
 {
     tell(member, place, MEMBERSHIP_DONE, 0, NULL);
+    monitor_enter(&member->monitor);
+    while (!member->ended && !member->lost)
+        monitor_wait(&member->monitor);
+    enum status status = member->ended ? member->end_status : STATUS_TRANSPORT;
+    monitor_leave(&member->monitor);
+    return status == STATUS_STOPPED ? STATUS_OK : status;
 }
 
 void member_abort(struct member *member, enum status status, const char *text)
@@ -358,14 +391,14 @@ static enum status listen_anywhere(int *listening, int *port)
 
 /* Waits until the generation begins. The coordinator sends what it waits for, and makes sure that
  * all members leave the last generation. `endless`: a newcomer may wait for a distant step, and a
- * server for its first worker. */
+ * server for its first worker. STATUS_TRANSPORT: the job has ended, or the coordinator is lost. */
 static enum status wait_for_begin(struct member *member, bool endless, bool (*stop)(void),
                                   struct membership_frame *frame)
 {
     enum status status = STATUS_OK;
     int64_t timeout_ms = member->options.startup_timeout_ms;
     monitor_enter(&member->monitor);
-    while (!member->begun && !member->ended && status == STATUS_OK) {
+    while (!member->begun && !member->ended && !member->lost && status == STATUS_OK) {
         monitor_wait(&member->monitor);
         if (stop && stop())
             status = STATUS_STOPPED;
@@ -379,6 +412,8 @@ static enum status wait_for_begin(struct member *member, bool endless, bool (*st
         *frame = member->frame;
     } else if (member->ended)
         status = member->end_status;
+    else if (member->lost && status == STATUS_OK)
+        status = STATUS_TRANSPORT;
     monitor_leave(&member->monitor);
     if (status == STATUS_TIMEOUT)
         log_error("no generation has begun within %g s; start the missing members, or give a "
@@ -417,22 +452,64 @@ static enum status check_numbers(const struct member *member, const struct membe
                 COORDINATOR_MEMBERS);
 }
 
+static bool is_lost(struct member *member)
+{
+    monitor_enter(&member->monitor);
+    bool lost = member->lost;
+    monitor_leave(&member->monitor);
+    return lost;
+}
+
+/* Connects again if the coordinator was lost. The time-out counts from the loss, also if another
+ * process took the connection and is silent. */
+static enum status reach(struct member *member, bool (*stop)(void))
+{
+    enum status status = STATUS_OK;
+    const struct member_options *options = &member->options;
+    if (!is_lost(member))
+        return STATUS_OK;
+    thread_join(&member->thread);
+    stream_close(&member->socket);
+    int64_t since_ms = (clock_now_ns() - member->lost_ns) / NS_PER_MS;
+    int64_t left_ms = options->startup_timeout_ms - since_ms;
+    TRY(membership_connect(options->address, options->token, left_ms > 1 ? left_ms : 1, is_stopped,
+                           &stop, &member->socket));
+    member->reader.have = 0;
+    member->lost = member->joined = false;
+    TRY(thread_start(&member->thread, "psring-member", run, member));
+out:
+    return status;
+}
+
+static enum status meet_once(struct member *member, const struct member_place *place, int port,
+                             bool (*stop)(void), struct membership_frame *frame)
+{
+    bool first = !member->joined, server = member->options.role == MEMBER_SERVER;
+    bool endless = server || (first && member->id == 0 && member->options.join_after > 0);
+    enum membership_type type = !first            ? MEMBERSHIP_READY
+                                : member->id == 0 ? MEMBERSHIP_JOIN
+                                                  : MEMBERSHIP_RETURN;
+    member->joined = true;
+    tell(member, place, type, port, first ? member->options.job : NULL);
+    return wait_for_begin(member, endless, stop, frame);
+}
+
 enum status member_meet(struct member *member, const struct member_place *place, bool (*stop)(void),
                         struct member_generation *generation)
 {
     enum status status = STATUS_OK;
     int listening = -1, port = 0;
-    bool first = !member->joined, server = member->options.role == MEMBER_SERVER;
-    bool endless = server || (first && member->options.join_after > 0);
-    if (!server)
+    if (member->options.role == MEMBER_WORKER)
         TRY(listen_anywhere(&listening, &port));
-    member->joined = true;
-    tell(member, place, first ? MEMBERSHIP_JOIN : MEMBERSHIP_READY, port,
-         first ? member->options.job : NULL);
     struct membership_frame frame = {0};
-    TRY(wait_for_begin(member, endless, stop, &frame));
+    do {
+        TRY(reach(member, stop));
+        status = meet_once(member, place, port, stop, &frame);
+    } while (status == STATUS_TRANSPORT && is_lost(member));
+    TRY(status);
     TRY(check_numbers(member, &frame));
     *generation = (struct member_generation){.number = frame.head.group,
+                                             .durable = frame.id != 0,
                                              .rank = frame.index,
                                              .workers = frame.workers,
                                              .servers = frame.servers,

@@ -20,8 +20,14 @@
  * number of steps done, most first, then the time in the job, longest first. Rank 0 therefore has
  * the weights to continue with, and newcomers come last. A lost server ends the job.
  *
+ * A *durable* job survives its servers (durable.c): the first server keeps the job in a file. If
+ * the coordinator is lost, members leave their generation, keep their state and return. The
+ * coordinator takes a worker back only if it belongs to the last generation that began. It waits
+ * for these workers, at most for the time-out. The file has the generation's number and workers
+ * before any member knows of it, so no number is used twice.
+ *
  * Threads: a member's own thread reads from the coordinator. The owner's thread calls all
- * functions, except where noted. Cost: frames of 128 bytes, five per second in each direction.
+ * functions, except where noted. Cost: frames of 160 bytes, five per second in each direction.
  * Source of the term generation: torchelastic.
  */
 #ifndef PSRING_EXPERIMENTS_ELASTIC_MEMBER_H
@@ -44,6 +50,7 @@ struct member_options {
     uint64_t token;      /* the job's token: the coordinator refuses all other processes */
     enum member_role role;
     int index;           /* a server's number, from 0 */
+    bool durable;        /* a server's, from its file: the job survives its servers */
     const char *job;     /* a worker's options that must be equal on all workers, one per line */
     uint64_t join_after; /* a worker's: joins when the job has done this many steps */
     int64_t timeout_ms;  /* a coordinator that is silent for longer is lost */
@@ -63,6 +70,7 @@ struct member_place {
 
 struct member_generation {
     uint32_t number; /* from 1 */
+    bool durable;    /* the job survives its servers */
     uint64_t token;  /* token of its world, derived from the job's token and the number */
     int rank, workers, servers;
     char address[MEMBER_ADDRESS_BYTES]; /* "tcp://ADDRESS:PORT" of the rendezvous */
@@ -78,9 +86,10 @@ struct member;
 enum status member_open(struct member **member, const struct member_options *options);
 
 /*
- * Asks to take part and waits until the next generation begins. STATUS_STOPPED: the job has ended
- * normally, or stop() returns true (NULL: never). STATUS_TIMEOUT: too few members have come. Other
- * errors: the job cannot continue (logged); the status is that of the member that failed.
+ * Asks to take part and waits until the next generation begins. In a durable job it first connects
+ * again if the coordinator was lost. STATUS_STOPPED: the job has ended normally, or stop() returns
+ * true (NULL: never). STATUS_TIMEOUT: too few members have come, or no coordinator. Other errors:
+ * the job cannot continue (logged); the status is that of the member that failed.
  */
 enum status member_meet(struct member *member, const struct member_place *place, bool (*stop)(void),
                         struct member_generation *generation);
@@ -100,9 +109,11 @@ bool member_over(struct member *member);
 /* Whether the coordinator has ended the job or is lost, so that no generation follows. */
 bool member_ended(struct member *member);
 
-/* Leaves the job. / Reports that training has ended. */
+/* Leaves the job. */
 void member_leave(struct member *member, const struct member_place *place);
-void member_done(struct member *member, const struct member_place *place);
+/* Reports that training has ended. In a durable job it waits for the coordinator's answer. An error
+ * without member_ended: the coordinator was lost before that; meet again. Other errors: logged. */
+enum status member_done(struct member *member, const struct member_place *place);
 /* Ends the job for all members, with the reason `text`. */
 void member_abort(struct member *member, enum status status, const char *text);
 
@@ -128,6 +139,7 @@ enum {
 enum membership_type {
     /* From a member. The answer to SUMMON is END. */
     MEMBERSHIP_JOIN = CONTROL_MEMBERS, /* wants to join; text: the job's options */
+    MEMBERSHIP_RETURN, /* had lost the coordinator, waits for the next generation; text: as JOIN */
     MEMBERSHIP_SUMMON, /* from the first server: the receiver is server `index` of its job */
     MEMBERSHIP_READY,  /* has left its generation; waits for the next */
     MEMBERSHIP_LEAVE,  /* has left its generation and the job */
@@ -150,6 +162,7 @@ enum membership_type {
  *
  *     says    NEW (2)        WAITING  RUNNING                        (earlier)     DONE
  *     JOIN    WAITING (1)    lost     lost                           lost          lost
+ *     RETURN  WAITING (3)    lost     lost                           lost          lost
  *     SUMMON  answered, gone lost     lost                           lost          lost
  *     READY   lost           lost     WAITING; after an error: OVER  lost          lost
  *     DONE    lost           lost     DONE                           lost          lost
@@ -160,12 +173,13 @@ enum membership_type {
  * (1) or refused by END, and gone.
  * (2) A connection gets a seat only if its hello has the job's token and a seat is free. It loses
  * the seat after MEMBERSHIP_JOIN_MS without JOIN or SUMMON. END has the reason in all these cases.
+ * (3) In a durable job, if the member belongs to the last generation. Its earlier seat is lost.
  * OVER goes to all RUNNING members. A member that does not leave the generation, although others
- * do, is lost. Lost means gone. If the lost member was RUNNING, OVER follows; if it was a server,
- * END to all.
+ * do, is lost. Lost means gone. If the lost member was RUNNING, OVER follows; if it was a server of
+ * a job that is not durable, END to all.
  *
  * When no member is RUNNING, the coordinator sends:
- *   END         if a worker is DONE or no member has the weights
+ *   END         if a worker is DONE, or no member has the weights and the job is not durable
  *   GENERATION  else, to the members that take part, and CHANGE for each newcomer that still waits
  *   NOTE        else: which members are missing
  * A member obeys GENERATION, NOTE and END at any time, but CHANGE and OVER only in their
@@ -175,7 +189,9 @@ struct membership_frame {
     struct control_head head;  /* has the generation (0: none yet) and the status of END */
     int32_t role, index;       /* enum member_role, a server's number; a rank */
     int32_t workers, servers;  /* GENERATION */
-    uint32_t port, unused;     /* port at which rank 0 listens, at `address` */
+    uint32_t port;             /* at which rank 0 listens, at `address` */
+    uint32_t id;               /* GENERATION, RETURN: the member's number in a durable job. NOTE,
+                                  SUMMON: not 0 if the job is durable. Else 0 */
     unsigned char address[16]; /* written by address_pack */
     struct member_place place; /* JOIN, CHANGE: its step is that of the change */
 };
@@ -201,8 +217,8 @@ int membership_say(int socket, enum membership_type type, uint32_t generation, e
 enum control_read membership_read(struct membership_reader *reader, int socket);
 
 /* Connects to "tcp://HOST:PORT", with retries for `timeout_ms`, and sends a hello with the job's
- * token. STATUS_STOPPED: stop() returned true. STATUS_TIMEOUT is logged. */
+ * token. STATUS_STOPPED: cancelled(context) returned true. STATUS_TIMEOUT is logged. */
 enum status membership_connect(const char *address, uint64_t token, int64_t timeout_ms,
-                               bool (*stop)(void), int *socket);
+                               cancelled_call *cancelled, void *context, int *socket);
 
 #endif

@@ -77,6 +77,7 @@ enum status elastic_options_read(struct config *config, const struct config *ser
                                   "list of its servers; start all from one build of psring");
     if (cuda)
         config->device = DEVICE_CUDA;
+    config->elastic.checkpoint = serve->elastic.checkpoint;
     config->subnet = serve->subnet;
     config->timeout = serve->timeout;
     config->stall_warning = serve->stall_warning;

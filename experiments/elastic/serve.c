@@ -1,16 +1,20 @@
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/net/address.h"
 #include "experiments/elastic/coordinator.h"
 #include "experiments/elastic/elastic.h"
 
-/* This server leads its own job: summons the other servers. */
+/* This server leads its own job: reads the state of a job that continues, and summons the other
+ * servers. */
 static enum status lead(struct coordinator *coordinator, const struct coordinator_job *job,
-                        const struct config *config)
+                        const struct config *config, struct generation *generation)
 {
     enum status status = STATUS_OK;
     char address[300];
+    if (config->elastic.checkpoint)
+        TRY(durable_load_state(config, generation));
     coordinator_set_servers(coordinator, (int)config->servers);
     for (int i = 1; config_server(config, i, address, sizeof address); i++)
         TRY(coordinator_summon(coordinator, address, i, job->options,
@@ -28,74 +32,104 @@ static void warn_of_network(const struct coordinator *coordinator)
                  coordinator->options.address);
 }
 
-static enum status serve_all(const struct config *config, struct generation *generation)
+/* The first server's record is the coordinator's. Any other server of a durable job writes one in
+ * its first generation, so that it finds the coordinator when it is started again. */
+static enum status serve_all(const struct config *config, struct generation *generation,
+                             struct job_record *record)
 {
-    enum status status = STATUS_OK;
-    struct member_place place = {.step = MEMBER_NO_STEP};
+    enum status status = STATUS_OK, ended = STATUS_OK;
     for (;;) {
+        struct member_place place = elastic_place(config, generation, ended);
         struct member_generation next;
         TRY(member_meet(generation->member, &place, NULL, &next));
-        place.ended = elastic_generation(config, generation, &next);
-        if (!elastic_goes_on(place.ended))
-            return place.ended;
+        if (next.durable && record->job.summoned && record->generation == 0) {
+            record->generation = next.number;
+            TRY(job_save(config->elastic.checkpoint, record));
+        }
+        ended = elastic_generation(config, generation, &next);
+        if (!elastic_goes_on(ended))
+            return ended;
     }
 out:
     return status == STATUS_STOPPED ? STATUS_OK : status;
+}
+
+static enum status open_coordinator(struct coordinator **coordinator, const struct config *serve,
+                                    uint64_t token, const struct job_record *record)
+{
+    enum status status = STATUS_OK;
+    const struct config_elastic *elastic = &serve->elastic;
+    int64_t first =
+        elastic->workers > elastic->min_workers ? elastic->workers : elastic->min_workers;
+    const struct coordinator_options options = {
+        .token = token,
+        .address = elastic->listen,
+        .workers_first = (int)first,
+        .workers_min = (int)elastic->min_workers,
+        .timeout_ms = (int64_t)(serve->timeout * 1000),
+        .stall_warning_ms = (int64_t)(serve->stall_warning * 1000),
+        .startup_timeout_ms = (int64_t)(serve->startup_timeout * 1000),
+        .checkpoint = elastic->checkpoint,
+        .checkpoint_steps = elastic->checkpoint ? (uint64_t)elastic->checkpoint_steps : 0};
+    TRY(coordinator_open(coordinator, &options, record));
+    warn_of_network(*coordinator);
+    printf("listens at %s; start workers: psring train --backend ps --join %s ...\n",
+           elastic->listen, elastic->listen);
+    fflush(stdout);
+out:
+    return status;
 }
 
 enum status elastic_serve(struct config *serve)
 {
     enum status status = STATUS_OK;
     struct coordinator *coordinator = NULL;
-    struct coordinator_job job;
+    struct job_record record = {0};
+    struct coordinator_job *job = &record.job;
     struct config config;
     struct generation generation = {.watch = member_watch, .asked_until = member_until};
-    int64_t timeout_ms = (int64_t)(serve->timeout * 1000);
-    int64_t stall_ms = (int64_t)(serve->stall_warning * 1000);
-    int64_t startup_ms = (int64_t)(serve->startup_timeout * 1000);
-    int first =
-        (int)(serve->elastic.workers > serve->elastic.min_workers ? serve->elastic.workers
-                                                                  : serve->elastic.min_workers);
+    const char *folder = serve->elastic.checkpoint;
     char options[COORDINATOR_JOB_BYTES];
+    int lock = -1;
     uint64_t token;
     TRY(elastic_token(serve, &token));
-    TRY(coordinator_open(
-        &coordinator, &(struct coordinator_options){.token = token,
-                                                    .address = serve->elastic.listen,
-                                                    .workers_first = first,
-                                                    .workers_min = (int)serve->elastic.min_workers,
-                                                    .timeout_ms = timeout_ms,
-                                                    .stall_warning_ms = stall_ms,
-                                                    .startup_timeout_ms = startup_ms}));
-    warn_of_network(coordinator);
-    printf("listens at %s; start workers: psring train --backend ps --join %s ...\n",
-           serve->elastic.listen, serve->elastic.listen);
-    fflush(stdout);
-    TRY(coordinator_wait_job(coordinator, &job));
-    memcpy(options, job.options, sizeof options);
+    if (folder)
+        TRY(durable_open(folder, token, &lock, &record));
+    if (!job->summoned) {
+        TRY(open_coordinator(&coordinator, serve, token, &record));
+        TRY(coordinator_wait_job(coordinator, job));
+    }
+    memcpy(options, job->options, sizeof options);
     status = elastic_options_read(&config, serve, options);
-    if (status == STATUS_OK && job.summoned) {
+    config.elastic.job = record.first_id;
+    if (status == STATUS_OK && job->summoned) {
         /* This server joins another server's job, so it needs no coordinator. */
-        log_info("server %d of the job at %s", job.index, job.address);
+        log_info("server %d of the job at %s", job->index, job->address);
         coordinator_close(&coordinator);
     } else if (status == STATUS_OK) {
-        status = lead(coordinator, &job, &config);
+        status = lead(coordinator, job, &config, &generation);
     }
     if (status != STATUS_OK && coordinator)
         coordinator_end(coordinator, status,
                         "the servers cannot serve this job; read their messages");
     TRY(status);
-    TRY(member_open(&generation.member,
-                    &(struct member_options){.token = token,
-                                             .address = job.address,
-                                             .role = MEMBER_SERVER,
-                                             .index = job.summoned ? job.index : 0,
-                                             .timeout_ms = timeout_ms,
-                                             .startup_timeout_ms = startup_ms}));
-    status = serve_all(&config, &generation);
+    TRY(member_open(
+        &generation.member,
+        &(struct member_options){.token = token,
+                                 .address = job->address,
+                                 .role = MEMBER_SERVER,
+                                 .index = job->summoned ? job->index : 0,
+                                 .durable = record.generation > 0,
+                                 .timeout_ms = (int64_t)(serve->timeout * 1000),
+                                 .startup_timeout_ms = (int64_t)(serve->startup_timeout * 1000)}));
+    status = serve_all(&config, &generation, &record);
 out:
     member_close(&generation.member);
     coordinator_close(&coordinator);
     generation_fini(&generation);
+    if (folder && status == STATUS_OK)
+        durable_remove(folder);
+    if (lock >= 0)
+        close(lock);
     return status;
 }

@@ -48,6 +48,8 @@ enum status elastic_generation(const struct config *job, struct generation *gene
                        .cancel_context = generation->member,
                    }));
     TRY(config_resolve(&config, world));
+    if (place->durable)
+        TRY(durable_share_state(&config, world, place->workers, generation));
     status = train_generation(&config, world, generation);
 out:
     world_close(&world);
@@ -56,8 +58,8 @@ out:
 
 /* -------- a worker ---------------------------------------------------------------------------- */
 
-static struct member_place place_of(const struct config *config, const struct generation *g,
-                                    enum status ended)
+struct member_place elastic_place(const struct config *config, const struct generation *g,
+                                  enum status ended)
 {
     struct member_place place = {.step = g->weights ? g->own.step : MEMBER_NO_STEP,
                                  .images = g->own_images,
@@ -74,6 +76,11 @@ static void leave(struct generation *g, const struct member_place *place)
            (unsigned long long)g->own.step, (unsigned long long)g->own_images);
 }
 
+static void report_images(const struct generation *g)
+{
+    printf("the weights contain %llu images of this worker\n", (unsigned long long)g->own_images);
+}
+
 static bool wants_to_leave(const struct generation *g)
 {
     return stop_requested() || (g->weights && g->own.step >= g->leave_after);
@@ -83,24 +90,29 @@ static bool wants_to_leave(const struct generation *g)
 static enum status take_part(const struct config *config, struct generation *g)
 {
     enum status status = STATUS_OK, ended = STATUS_OK;
-    struct member_place place = place_of(config, g, ended);
+    struct member_place place = elastic_place(config, g, ended);
+    bool done = false;
     for (;;) {
         struct member_generation next;
         status = member_meet(g->member, &place, stop_requested, &next);
         if (status == STATUS_STOPPED && stop_requested())
             leave(g, &place);
+        else if (status == STATUS_STOPPED && done)
+            report_images(g);
         if (status != STATUS_OK)
             return status == STATUS_STOPPED ? STATUS_OK : status;
         if (next.rank > 0) /* worker 0 prints more */
             log_info("is now worker %d of %d, after step %llu", next.rank, next.workers,
                      (unsigned long long)next.step);
         ended = elastic_generation(config, g, &next);
-        place = place_of(config, g, ended == STATUS_STOPPED ? STATUS_OK : ended);
-        if (ended == STATUS_OK) {
-            member_done(g->member, &place);
-            printf("the weights contain %llu images of this worker\n",
-                   (unsigned long long)g->own_images);
-            return STATUS_OK;
+        place = elastic_place(config, g, ended == STATUS_STOPPED ? STATUS_OK : ended);
+        done = ended == STATUS_OK;
+        if (done) {
+            status = member_done(g->member, &place);
+            if (status == STATUS_OK)
+                report_images(g);
+            if (status == STATUS_OK || member_ended(g->member))
+                return status;
         }
         if (ended == STATUS_DIVERGED)
             member_abort(g->member, ended, "training diverged; start again with a smaller --lr");

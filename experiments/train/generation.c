@@ -42,6 +42,11 @@ enum status generation_restore(struct trainer *t)
     if (!g->weights || !t->optimizer)
         return STATUS_OK;
     float *state = optimizer_state(t->optimizer, &count);
+    if (g->weight_count != net_parameter_count(t->net) || g->state_count != count)
+        return FAIL(STATUS_INPUT,
+                    "found %zu weights and %zu optimizer values of the earlier generation, "
+                    "expected %zu and %zu; start all from one build of psring",
+                    g->weight_count, g->state_count, net_parameter_count(t->net), count);
     device_upload(t->device, net_parameters(t->net), g->weights,
                   g->weight_count * sizeof *g->weights);
     device_upload(t->device, state, g->state, g->state_count * sizeof *g->state);

@@ -4,67 +4,8 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
-# shellcheck source-path=SCRIPTDIR source=../lib/ranks_lib.sh
-. "$lib/ranks_lib.sh"
-unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
-common=(--backend ps --model lenet --batch 8)
-
-# serve OPTION...: starts a server at a free port of $host, $address. Its process is $server, its output is in
-# $folder/serve.
-host=127.0.0.1
-serve()
-{
-    address=tcp://$host:$(free_port)
-    rm -f "$folder"/worker.* "$folder/metrics"
-    : >"$folder/serve" # exists before the server has started
-    workers=()
-    timeout --kill-after=5 300 "$psring" serve --listen "$address" --timeout 20 "$@" >"$folder/serve" 2>&1 &
-    server=$!
-    within grep -q listens "$folder/serve" || fail "no server: $(cat "$folder/serve")"
-}
-
-# worker OPTION...: starts the next worker, and returns when it has joined.
-worker()
-{
-    local number=${#workers[@]}
-    timeout --kill-after=5 300 "$psring" train --data "$data" "${common[@]}" --join "$address" --timeout 20 \
-        --metrics "$folder/metrics" "$@" >"$folder/worker.$number" 2>&1 &
-    workers+=($!)
-    within grep -q . "$folder/worker.$number" || fail "worker $number prints nothing: $(cat "$folder/serve")"
-}
-
-# ends CODE NUMBER: waits for that worker and checks its exit code.
-ends()
-{
-    local code=0
-    wait "${workers[$2]}" 2>/dev/null || code=$?
-    ((code == $1)) || fail "worker $2: exit $code, expected $1: $(cat "$folder/worker.$2" "$folder/serve")"
-}
-
-# served CODE: waits for the server and checks its exit code.
-served()
-{
-    local code=0
-    wait "$server" || code=$?
-    ((code == $1)) || fail "the server: exit $code, expected $1: $(cat "$folder/serve" "$folder"/worker.*)"
-}
-
-# kill_worker SIGNAL NUMBER: signals the worker's psring, a child of timeout.
-kill_worker()
-{
-    kill "-$1" "$(pgrep -P "${workers[$2]}")"
-}
-
-# column NAME: prints the cell in the last row of the metrics.
-column()
-{
-    awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } END { print $at[name] }' "$folder/metrics"
-}
-
-weights_of()
-{
-    cat "$folder"/worker.* | sed -n 's/^weights sha256 //p'
-}
+# shellcheck source-path=SCRIPTDIR source=../lib/elastic_lib.sh
+. "$lib/elastic_lib.sh"
 
 # rows_rise NAME...: these columns count since the job began, so they never decrease in the metrics.
 rows_rise()
@@ -75,19 +16,6 @@ rows_rise()
             $at[name] + 0 < last { exit 1 } { last = $at[name] + 0 }' "$folder/metrics" ||
             fail "column $column decreases: $(cat "$folder/metrics")"
     done
-}
-
-# Prints the sum of the images in the weights that each worker reports for itself.
-account()
-{
-    cat "$folder"/worker.* | sed -nE 's/.*contain ([0-9]+) images of this worker.*/\1/p' | awk '{ sum += $1 } END { print sum }'
-}
-
-# steps_done N: whether worker 0 has reported step N or a later one.
-steps_done()
-{
-    awk -v steps="$1" '/^epoch/ { for (i = 1; i < NF; i++) if ($i == "step" && $(i + 1) >= steps) found = 1 }
-                       END { exit !found }' "$folder/worker.0"
 }
 
 # Workers that stay get the weights of a run under mpirun, with one server and with two.

@@ -24,6 +24,7 @@ struct one {
     pthread_t thread;
 };
 
+static const struct job_record new_job; /* not durable */
 static struct coordinator *coordinator;
 static struct one server, workers[MEMBERS];
 static int64_t timeout_ms = LONG_MS, stall_warning_ms;
@@ -94,7 +95,7 @@ static void open_job(int workers_first)
                                                 .timeout_ms = timeout_ms,
                                                 .stall_warning_ms = stall_warning_ms,
                                                 .startup_timeout_ms = timeout_ms};
-    cr_assert_eq(coordinator_open(&coordinator, &options), STATUS_OK);
+    cr_assert_eq(coordinator_open(&coordinator, &options, &new_job), STATUS_OK);
     coordinator_set_servers(coordinator, 1);
 }
 
@@ -307,11 +308,12 @@ Test(membership, frames_that_do_not_belong_here_change_nothing)
     int stranger, liar;
     two_train();
     cr_assert_eq(
-        membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, NULL, &stranger),
+        membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, NULL, NULL, &stranger),
         STATUS_OK);
     say(stranger, (struct membership_frame){.head.type = MEMBERSHIP_ABORT}, "all is well");
-    cr_assert_eq(membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, NULL, &liar),
-                 STATUS_OK);
+    cr_assert_eq(
+        membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, NULL, NULL, &liar),
+        STATUS_OK);
     struct membership_frame frame = {.head.type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER};
     say(liar, frame, "--batch=8\n");
     wait_until_known(&workers[0], 0);
@@ -349,7 +351,7 @@ static int join_nothing(void)
 {
     int socket;
     cr_assert_eq(
-        membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, NULL, &socket),
+        membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, NULL, NULL, &socket),
         STATUS_OK);
     return socket;
 }
@@ -511,7 +513,7 @@ Test(membership, server_that_has_a_job_is_no_other_ones)
     begin(2);
     open_one(&workers[0], MEMBER_WORKER, 0);
     start_meeting(&workers[0]);
-    cr_assert_eq(coordinator_open(&idle, &options), STATUS_OK);
+    cr_assert_eq(coordinator_open(&idle, &options, &new_job), STATUS_OK);
     cr_assert_eq(
         coordinator_summon(coordinator, coordinator_address(idle), 1, "--batch=8\n", LONG_MS),
         STATUS_OK);
@@ -520,7 +522,7 @@ Test(membership, server_that_has_a_job_is_no_other_ones)
     cr_assert_str_eq(job.address, coordinator_address(coordinator));
 
     struct coordinator *first = coordinator;
-    cr_assert_eq(coordinator_open(&other, &options), STATUS_OK);
+    cr_assert_eq(coordinator_open(&other, &options, &new_job), STATUS_OK);
     coordinator = other;
     int raw = join_raw(0, "--batch=8\n");
     cr_assert_eq(coordinator_wait_job(other, &job), STATUS_OK);
@@ -563,7 +565,7 @@ Test(membership, what_does_not_belong_in_a_state_loses_who_says_it)
     static const enum membership_type types[] = {
         MEMBERSHIP_JOIN,  MEMBERSHIP_SUMMON,     MEMBERSHIP_READY,  MEMBERSHIP_DONE,
         MEMBERSHIP_ABORT, MEMBERSHIP_GENERATION, MEMBERSHIP_CHANGE, MEMBERSHIP_OVER,
-        MEMBERSHIP_NOTE,  MEMBERSHIP_END,        MEMBERSHIP_LEAVE};
+        MEMBERSHIP_NOTE,  MEMBERSHIP_END,        MEMBERSHIP_LEAVE,  MEMBERSHIP_RETURN};
     two_train();
     for (size_t i = 0; i < 2 * sizeof types / sizeof *types; i++) {
         struct membership_frame frame = {.head = {.type = types[i / 2], .value = STATUS_WRONG},
@@ -605,9 +607,9 @@ Test(membership, without_the_token_no_frame_counts)
     static const struct membership_frame summon = {.head.type = MEMBERSHIP_SUMMON, .index = 1};
     int stranger;
     begin(1);
-    cr_assert_eq(
-        membership_connect(coordinator_address(coordinator), TOKEN + 1, LONG_MS, NULL, &stranger),
-        STATUS_OK);
+    cr_assert_eq(membership_connect(coordinator_address(coordinator), TOKEN + 1, LONG_MS, NULL,
+                                    NULL, &stranger),
+                 STATUS_OK);
     membership_send(stranger, summon, "--batch=9\n"); /* may be refused before it is sent */
     await_refusal(stranger, STATUS_USAGE, "gave another token than the server");
     stream_close(&stranger);

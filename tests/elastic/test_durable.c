@@ -1,0 +1,479 @@
+/* Durable jobs: the coordinator is closed and opened again with its record, as after a kill.
+ * Members are threads of this process and do not train. test_restart.sh has processes that train.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/checkpoint/checkpoint.h"
+#include "common/net/control.h"
+#include "experiments/elastic/coordinator.h"
+#include "experiments/elastic/member.h"
+#include "tests/lib/capture.h"
+
+enum { WORKERS = 3, LONG_MS = 60000, TOKEN = 4711, FIRST_ID = 1000 };
+
+struct one {
+    struct member *member;
+    struct member_place place;
+    struct member_generation found;
+    enum status status;
+    pthread_t thread;
+};
+
+static char folder[64], address[MEMBER_ADDRESS_BYTES];
+static struct coordinator *coordinator;
+static struct one server, workers[WORKERS];
+static int64_t timeout_ms = LONG_MS, startup_ms = LONG_MS;
+
+static void open_one(struct one *one, enum member_role role)
+{
+    const struct member_options options = {.token = TOKEN,
+                                           .address = address,
+                                           .role = role,
+                                           .job = "--batch=8\n",
+                                           .timeout_ms = LONG_MS,
+                                           .startup_timeout_ms = startup_ms};
+    cr_assert_eq(member_open(&one->member, &options), STATUS_OK);
+}
+
+static void *meet(void *argument)
+{
+    struct one *one = argument;
+    one->found = (struct member_generation){0};
+    one->status = member_meet(one->member, &one->place, NULL, &one->found);
+    if (one->found.listening > 0)
+        close(one->found.listening);
+    return NULL;
+}
+
+static void start_meeting(struct one *one, uint64_t step)
+{
+    one->place = (struct member_place){.step = step, .images = 8 * (step + 1), .ended = STATUS_OK};
+    snprintf((char *)one->place.note, sizeof one->place.note, "after %d", (int)step);
+    cr_assert_eq(pthread_create(&one->thread, NULL, meet, one), 0);
+}
+
+static void end_meeting(struct one *one, enum status expected)
+{
+    pthread_join(one->thread, NULL);
+    cr_assert_eq(one->status, expected, "found %s", status_name(one->status));
+}
+
+static void assert_place(const struct one *one, uint32_t number, int rank, int count, uint64_t step)
+{
+    char note[MEMBER_NOTE_BYTES];
+    snprintf(note, sizeof note, "after %d", (int)step);
+    cr_assert_eq(one->found.number, number, "generation %u, expected %u", one->found.number,
+                 number);
+    cr_assert_eq(one->found.rank, rank, "rank %d, expected %d", one->found.rank, rank);
+    cr_assert_eq(one->found.workers, count);
+    cr_assert_eq(one->found.step, step);
+    cr_assert(one->found.durable);
+    if (step > 0)
+        cr_assert_str_eq((const char *)one->found.note, note);
+}
+
+/* Chooses a port. Below the ephemeral range, no member connects to itself while none listens. */
+static void choose_address(void)
+{
+    for (int i = 0; !address[0]; i++) {
+        struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        int port = 20000 + (getpid() * 7 + i) % 12000, probe = socket(AF_INET, SOCK_STREAM, 0);
+        in.sin_port = htons((uint16_t)port);
+        if (bind(probe, (struct sockaddr *)&in, sizeof in) == 0)
+            snprintf(address, sizeof address, "tcp://127.0.0.1:%d", port);
+        close(probe);
+    }
+}
+
+static void read_record(struct job_record *record)
+{
+    cr_assert_eq(job_load(folder, TOKEN, record), STATUS_OK);
+}
+
+static void open_coordinator(int workers_first)
+{
+    struct job_record record;
+    const struct coordinator_options options = {.token = TOKEN,
+                                                .address = address,
+                                                .workers_first = workers_first,
+                                                .workers_min = 1,
+                                                .timeout_ms = timeout_ms,
+                                                .startup_timeout_ms = LONG_MS,
+                                                .checkpoint = folder};
+    read_record(&record);
+    if (record.generation == 0)
+        record.first_id = FIRST_ID;
+    cr_assert_eq(coordinator_open(&coordinator, &options, &record), STATUS_OK);
+    if (record.generation == 0)
+        coordinator_set_servers(coordinator, 1);
+}
+
+/* A killed coordinator sends no END. */
+static void restart(int workers_first)
+{
+    coordinator_close(&coordinator);
+    member_close(&server.member);
+    open_coordinator(workers_first);
+    open_one(&server, MEMBER_SERVER);
+}
+
+static void wait_for_seats(int count)
+{
+    for (bool there = false; !there; usleep(1000)) {
+        int waiting = 0;
+        monitor_enter(&coordinator->monitor);
+        for (int i = 0; i < coordinator->count; i++)
+            waiting += coordinator->seats[i]->state == SEAT_WAITING;
+        there = waiting >= count;
+        monitor_leave(&coordinator->monitor);
+    }
+}
+
+/* Begins generation 1 with `count` workers. */
+static void begin(int count)
+{
+    folder_new(folder);
+    choose_address();
+    open_coordinator(count);
+    open_one(&server, MEMBER_SERVER);
+    start_meeting(&server, MEMBER_NO_STEP);
+    wait_for_seats(1);
+    for (int i = 0; i < count; i++) {
+        open_one(&workers[i], MEMBER_WORKER);
+        start_meeting(&workers[i], MEMBER_NO_STEP);
+        if (i + 1 < count)
+            wait_for_seats(2 + i); /* the ranks follow the order of joining */
+    }
+    for (int i = 0; i < count; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_place(&workers[i], 1, i, count, 0);
+    }
+    end_meeting(&server, STATUS_OK);
+}
+
+static void end(void)
+{
+    for (int i = 0; i < WORKERS; i++)
+        member_close(&workers[i].member);
+    member_close(&server.member);
+    coordinator_close(&coordinator);
+    folder_free(folder);
+}
+
+Test(durable, workers_return_to_a_later_generation_and_the_one_ahead_is_first)
+{
+    begin(3);
+    uint64_t token = workers[0].found.token;
+    restart(3);
+    start_meeting(&workers[0], 6);
+    start_meeting(&workers[2], 6);
+    start_meeting(&workers[1], 7);
+    start_meeting(&server, MEMBER_NO_STEP);
+    for (int i = 0; i < 3; i++)
+        end_meeting(&workers[i], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    assert_place(&workers[1], 2, 0, 3, 7);
+    assert_place(&workers[0], 2, 1, 3, 7); /* it was first before, too */
+    assert_place(&workers[2], 2, 2, 3, 7);
+    cr_assert_neq(workers[0].found.token, token);
+    end();
+}
+
+/* The members wait for the next generation, and the server dies twice. */
+Test(durable, members_that_wait_return_as_often_as_necessary)
+{
+    begin(2);
+    for (int i = 0; i < 2; i++)
+        start_meeting(&workers[i], 4);
+    wait_for_seats(2);
+    for (int turn = 0; turn < 2; turn++) {
+        restart(2);
+        wait_for_seats(2);
+    }
+    start_meeting(&server, MEMBER_NO_STEP);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_place(&workers[i], 2, i, 2, 4);
+    }
+    end_meeting(&server, STATUS_OK);
+    end();
+}
+
+/* A worker of an older generation has older weights, or newer ones of a past that was given up. */
+Test(durable, who_is_not_of_the_last_generation_is_refused)
+{
+    begin(3);
+    struct one *left_behind = &workers[2];
+    monitor_enter(&coordinator->monitor);
+    for (int i = 0; i < coordinator->count; i++) { /* as when its host cannot be reached */
+        if (coordinator->seats[i]->rank == 2 && seat_is_worker(coordinator->seats[i]))
+            shutdown(coordinator->seats[i]->socket, SHUT_RDWR);
+    }
+    monitor_leave(&coordinator->monitor);
+    while (!member_over(workers[0].member))
+        usleep(1000);
+    start_meeting(&server, MEMBER_NO_STEP);
+    for (int i = 0; i < 2; i++)
+        start_meeting(&workers[i], 5);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_place(&workers[i], 2, i, 2, 5);
+    }
+    end_meeting(&server, STATUS_OK);
+    restart(3);
+    start_meeting(left_behind, 99);
+    end_meeting(left_behind, STATUS_USAGE);
+    start_meeting(&server, MEMBER_NO_STEP);
+    for (int i = 0; i < 2; i++)
+        start_meeting(&workers[i], 6);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_place(&workers[i], 3, i, 2, 6);
+    }
+    end_meeting(&server, STATUS_OK);
+    end();
+}
+
+/* Sends RETURN on a connection of its own. */
+static int return_raw(uint32_t id, uint32_t generation, uint64_t step)
+{
+    int socket;
+    cr_assert_eq(membership_connect(address, TOKEN, LONG_MS, NULL, NULL, &socket), STATUS_OK);
+    const struct membership_frame frame = {.head = {.type = MEMBERSHIP_RETURN, .group = generation},
+                                           .role = MEMBER_WORKER,
+                                           .id = id,
+                                           .place.step = step};
+    cr_assert_eq(membership_send(socket, frame, "--batch=8\n"), 0);
+    return socket;
+}
+
+/* Reads until END or the end of the connection. Closes it. */
+static void assert_end(int socket, const char *words)
+{
+    struct membership_reader reader = {0};
+    enum control_read got;
+    while ((got = membership_read(&reader, socket)) == CONTROL_NOTHING ||
+           (got == CONTROL_MESSAGE && reader.frame.head.type != MEMBERSHIP_END))
+        usleep(1000);
+    if (words)
+        cr_assert(got == CONTROL_MESSAGE && strstr(reader.text, words), "no END with '%s'", words);
+    else
+        cr_assert_eq(got, CONTROL_CLOSED);
+    stream_close(&socket);
+}
+
+Test(durable, a_member_returns_once_and_with_a_known_generation)
+{
+    begin(2);
+    restart(2);
+    assert_end(return_raw(FIRST_ID + 7, 1, 5), "continued without this worker"); /* unknown id */
+    assert_end(return_raw(FIRST_ID + 1, 2, 5), "another job's"); /* a later generation */
+    assert_end(return_raw(0, 1, 5), "continued without this worker");
+    int earlier = return_raw(FIRST_ID + 1, 1, 9); /* a connection that is lost, unknown to us */
+    wait_for_seats(1);
+    start_meeting(&workers[0], 5);
+    assert_end(earlier, NULL);
+    start_meeting(&workers[1], 6);
+    start_meeting(&server, MEMBER_NO_STEP);
+    for (int i = 0; i < 2; i++)
+        end_meeting(&workers[i], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    assert_place(&workers[1], 2, 0, 2, 6);
+    assert_place(&workers[0], 2, 1, 2, 6);
+    end();
+}
+
+/* One of two workers has died with the server. */
+Test(durable, a_worker_that_does_not_return_in_time_is_lost)
+{
+    begin(2);
+    member_close(&workers[1].member);
+    timeout_ms = 500;
+    restart(2);
+    start_meeting(&workers[0], 6);
+    start_meeting(&server, MEMBER_NO_STEP);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    assert_place(&workers[0], 2, 0, 1, 6);
+    end();
+}
+
+/* The server has the state that worker 0 sent after step 40. */
+Test(durable, without_workers_the_server_has_the_state_to_continue_from)
+{
+    struct job_record record;
+    begin(2);
+    for (int i = 0; i < 2; i++)
+        member_close(&workers[i].member);
+    timeout_ms = 500;
+    restart(2);
+    start_meeting(&server, 40);
+    for (int i = 0; i < 2; i++) {
+        open_one(&workers[i], MEMBER_WORKER);
+        start_meeting(&workers[i], MEMBER_NO_STEP);
+    }
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_place(&workers[i], 2, workers[i].found.rank, 2, 40);
+    }
+    end_meeting(&server, STATUS_OK);
+    read_record(&record);
+    cr_assert_eq(record.generation, 2);
+    cr_assert_eq(record.images, 8 * 41, "found %d", (int)record.images);
+
+    /* The server lives, and all workers die. */
+    for (int i = 0; i < 2; i++)
+        member_close(&workers[i].member);
+    while (!member_over(server.member))
+        usleep(1000);
+    start_meeting(&server, 50);
+    for (int i = 0; i < 2; i++) {
+        open_one(&workers[i], MEMBER_WORKER);
+        start_meeting(&workers[i], MEMBER_NO_STEP);
+    }
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_place(&workers[i], 3, workers[i].found.rank, 2, 50);
+    }
+    end_meeting(&server, STATUS_OK);
+    end();
+}
+
+/* The file is older than the weights of the only worker that is left. */
+Test(durable, a_worker_that_returns_is_preferred_to_the_file)
+{
+    begin(1);
+    restart(1);
+    start_meeting(&server, 40);
+    wait_for_seats(1);
+    open_one(&workers[1], MEMBER_WORKER); /* a newcomer does not begin from the file */
+    start_meeting(&workers[1], MEMBER_NO_STEP);
+    wait_for_seats(2);
+    start_meeting(&workers[0], 47);
+    for (int i = 0; i < 2; i++)
+        end_meeting(&workers[i], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    assert_place(&workers[0], 2, 0, 2, 47);
+    end();
+}
+
+/* A server that is started again may be faster than the news of its end. */
+Test(durable, a_server_that_is_started_again_takes_its_place)
+{
+    struct one earlier;
+    begin(1);
+    earlier = server;
+    open_one(&server, MEMBER_SERVER);
+    start_meeting(&server, MEMBER_NO_STEP);
+    while (!member_over(workers[0].member))
+        usleep(1000);
+    cr_assert(!member_ended(workers[0].member));
+    start_meeting(&workers[0], 3);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    assert_place(&workers[0], 2, 0, 1, 3);
+    member_close(&earlier.member);
+    end();
+}
+
+static void *finish(void *argument)
+{
+    struct one *one = argument;
+    one->place = (struct member_place){.step = 9, .images = 72};
+    return member_done(one->member, &one->place) == STATUS_OK ? one : NULL;
+}
+
+/* The server dies when one worker has trained to the end. The other one lacks the last answer. */
+Test(durable, training_that_has_ended_stays_ended)
+{
+    struct job_record record;
+    pthread_t thread;
+    void *known = &record;
+    begin(2);
+    cr_assert_eq(pthread_create(&thread, NULL, finish, &workers[0]), 0);
+    for (record.finished = false; !record.finished; usleep(1000))
+        read_record(&record);
+    cr_assert_eq(record.images, 72);
+    restart(2);
+    pthread_join(thread, &known);
+    cr_assert_null(known, "the coordinator has answered");
+    start_meeting(&server, 5);
+    start_meeting(&workers[0], 9);
+    start_meeting(&workers[1], 8);
+    for (int i = 0; i < 2; i++)
+        end_meeting(&workers[i], STATUS_STOPPED);
+    end_meeting(&server, STATUS_STOPPED);
+    end();
+}
+
+/* Nobody starts the server again. */
+Test(durable, the_search_for_the_server_is_bounded)
+{
+    startup_ms = 1500;
+    begin(1);
+    coordinator_close(&coordinator);
+    start_meeting(&workers[0], 3);
+    end_meeting(&workers[0], STATUS_TIMEOUT);
+    end();
+}
+
+/* -------- the record -------------------------------------------------------------------------- */
+
+static struct job_record example(void)
+{
+    struct job_record record = {.token = TOKEN,
+                                .generation = 5,
+                                .servers = 2,
+                                .first_id = 4000000000,
+                                .next_id = 4000000123,
+                                .images = 123456789012,
+                                .finished = true,
+                                .worker_count = COORDINATOR_MEMBERS};
+    snprintf(record.job.options, sizeof record.job.options, "--batch=8\n--tf32\n--join=a=b,c\n");
+    for (int i = 0; i < COORDINATOR_MEMBERS; i++)
+        record.workers[i] = record.first_id + (uint32_t)i;
+    return record;
+}
+
+Test(record, is_read_as_it_was_written)
+{
+    struct job_record written = example(), read;
+    folder_new(folder);
+    cr_assert_eq(job_load(folder, TOKEN, &read), STATUS_OK);
+    cr_assert_eq(read.generation, 0); /* no file */
+    cr_assert_eq(job_save(folder, &written), STATUS_OK);
+    cr_assert_eq(job_load(folder, TOKEN, &read), STATUS_OK);
+    cr_assert_eq(memcmp(&read, &written, sizeof read), 0);
+    written = (struct job_record){.token = TOKEN, .generation = 1};
+    written.job = (struct coordinator_job){.summoned = true, .index = 3, .options = "--batch=8\n"};
+    snprintf(written.job.address, sizeof written.job.address, "tcp://[fe80::1]:29600");
+    cr_assert_eq(job_save(folder, &written), STATUS_OK);
+    cr_assert_eq(job_load(folder, TOKEN, &read), STATUS_OK);
+    cr_assert_eq(memcmp(&read, &written, sizeof read), 0);
+    folder_free(folder);
+}
+
+Test(record, that_does_not_fit_is_refused_with_one_message)
+{
+    struct job_record record = example(), read;
+    char path[96];
+    folder_new(folder);
+    snprintf(path, sizeof path, "%s/job.checkpoint", folder);
+    cr_assert_eq(job_save(folder, &record), STATUS_OK);
+    assert_refused(job_load(folder, TOKEN + 1, &read), STATUS_USAGE, "has another token");
+    cr_assert_eq(truncate(path, 1000), 0);
+    assert_refused(job_load(folder, TOKEN, &read), STATUS_INPUT, "it is truncated");
+    record.generation = 0;
+    cr_assert_eq(job_save(folder, &record), STATUS_OK);
+    assert_refused(job_load(folder, TOKEN, &read), STATUS_INPUT, "cannot be true");
+    cr_assert_eq(checkpoint_save(path, &(struct checkpoint){.model = "lenet", .optimizer = "sgd"}),
+                 STATUS_OK);
+    assert_refused(job_load(folder, TOKEN, &read), STATUS_INPUT, "found a checkpoint of lenet");
+    folder_free(folder);
+}
