@@ -154,6 +154,10 @@ struct psring_options {
     double startup_timeout_s; /* time for all ranks to meet: 60 */
     double timeout_s;         /* time that a rank may be silent while another one waits for it:
                                * 600 */
+    /* A folder with the job's keys, which `psring keys DIR` writes: connections are encrypted, and
+     * a process without the keys is refused. Not with MPI. NULL: PSRING_SECURE in the environment,
+     * else no protection */
+    const char *secure;
     /* Gets all log lines except errors, e.g. of a stranger at a port. Called on any thread. */
     void (*log)(void *context, const char *line);
     void *log_context;

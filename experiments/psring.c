@@ -12,6 +12,7 @@
 #include "common/base/descriptors.h"
 #include "common/base/status.h"
 #include "common/base/text.h"
+#include "common/net/secure.h"
 #include "common/net/watchdog.h"
 #include "common/net/world.h"
 #include "experiments/bench/bench.h"
@@ -128,6 +129,31 @@ static enum status bench_any(struct config *config, struct world *world)
     return config->bench.layers ? bench_compute_run(config, world) : bench_run(config, world);
 }
 
+static enum status keys_command(int argc, char **argv)
+{
+    enum status status;
+    bool helped;
+    const char *folder = NULL;
+    static const struct option_spec none[] = {{.name = NULL}};
+    const struct options options = {
+        .command = "psring keys",
+        .summary = "Write the keys of a job to a new folder, for --secure DIR. Copy the folder to "
+                   "all hosts: who has\nit can take part in the job and read its messages.",
+        .specs = none,
+        .operands = "DIR",
+        .operands_error = "expected one folder, which is written",
+        .found = &folder,
+        .operand_count = 1,
+    };
+    TRY(options_parse(&options, argc, argv, NULL, &helped));
+    if (helped)
+        return STATUS_OK;
+    TRY(secure_write_keys(folder));
+    printf("wrote %s; copy it to all hosts, and start all ranks with --secure DIR\n", folder);
+out:
+    return status;
+}
+
 static const struct command commands[] = {
     {.name = "train",
      .summary = "Train a CNN on MNIST, alone or on several ranks.",
@@ -145,6 +171,10 @@ static const struct command commands[] = {
      .apart = elastic_serve,
      .on_interrupt = interrupt_serve,
      .satellite = "PSRING_ELASTIC"},
+    {.name = "keys",
+     .summary = "Write the keys of a job, so that only its members can connect (--secure).",
+     .alone = keys_command,
+     .own_options = "--help"},
     {.name = "predict",
      .summary = "Predict times and costs from fitted measurements.",
      .options = CONFIG_PREDICT,
@@ -390,6 +420,11 @@ static int run_command(const struct command *command, int argc, char **argv)
     }
     if (helped)
         return 0;
+    if (status == STATUS_OK && config.secure) {
+        status = secure_open(config.secure);
+        if (status != STATUS_OK)
+            return exit_code(status);
+    }
     if (status == STATUS_OK && command->apart) {
         signal(SIGTERM, command->on_interrupt);
         signal(SIGINT, command->on_interrupt);
@@ -446,5 +481,7 @@ int main(int argc, char **argv)
     const struct command *command = find_command(name);
     if (command && command->alone)
         return exit_code(command->alone(argc - 1, argv + 1));
-    return run_command(command, argc - 1, argv + 1);
+    int code = run_command(command, argc - 1, argv + 1);
+    secure_close();
+    return code;
 }

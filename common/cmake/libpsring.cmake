@@ -14,7 +14,7 @@ add_library(psring_shared SHARED
             common/comm/bucket.c common/comm/codec.c common/comm/comm_place.c common/comm/comm_thread.c
             common/comm/compress.c common/comm/cost.c common/comm/reduce.c
             ${ring_sources})
-target_link_libraries(psring_shared PRIVATE psring_sys PkgConfig::ZMQ)
+target_link_libraries(psring_shared PRIVATE psring_sys PkgConfig::ZMQ OpenSSL::SSL)
 if(PSRING_LIBRARY_MPI)
   target_link_libraries(psring_shared PRIVATE MPI::MPI_C)
   target_compile_definitions(psring_shared PRIVATE PSRING_HAVE_MPI)
@@ -71,7 +71,7 @@ if(PSRING_PROGRAM)
   set_source_files_properties(${library_object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
   add_library(psring_within STATIC ${library_object})
   set_target_properties(psring_within PROPERTIES LINKER_LANGUAGE C)
-  target_link_libraries(psring_within PUBLIC psring_sys PkgConfig::ZMQ)
+  target_link_libraries(psring_within PUBLIC psring_sys PkgConfig::ZMQ OpenSSL::SSL)
   if(PSRING_LIBRARY_MPI)
     target_link_libraries(psring_within PUBLIC MPI::MPI_C)
   endif()

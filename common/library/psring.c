@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/library/library.h"
 #include "common/net/host.h"
+#include "common/net/secure.h"
 #include "ring/ring.h"
 
 /* -------- children of fork() -------------------------------------------------------------------
@@ -140,6 +141,20 @@ static enum status check_options(const struct psring_options *options)
     return STATUS_OK;
 }
 
+/* Protects the connections that follow. `by_mpi`: MPI has brought the ranks together. */
+static enum status protect(const struct psring_options *options, bool by_mpi)
+{
+    const char *folder = options->secure ? options->secure : launcher_variable("PSRING_SECURE");
+    if (!folder)
+        return STATUS_OK;
+    if (!by_mpi)
+        return secure_open(folder);
+    return FAIL(STATUS_USAGE,
+                "secure '%s': MPI sends in the clear; use a rendezvous, or leave secure (or "
+                "PSRING_SECURE) out",
+                folder);
+}
+
 /* Reads the environment. `place` owns the strings in world_options. */
 static enum status ask_launcher(struct launcher_place *place, struct world_options *found)
 {
@@ -180,6 +195,7 @@ static enum status meet(const struct psring_options *options, int64_t timeout_ms
     TRY(check_options(options));
     if (!options->mpi_comm && !options->rendezvous)
         TRY(ask_launcher(&place, &found));
+    TRY(protect(options, !found.rendezvous && !found.alone));
     TRY(world_open(world, NULL, NULL, &found));
 out:
     return status;
@@ -481,8 +497,10 @@ static _Atomic int worlds; /* of this process: more than one only after psring_s
 /* One world less. */
 static void disown(void)
 {
-    if (atomic_fetch_sub(&worlds, 1) == 1)
-        atomic_store(&owner, 0);
+    if (atomic_fetch_sub(&worlds, 1) != 1)
+        return;
+    secure_close();
+    atomic_store(&owner, 0);
 }
 
 static enum psring_status become_owner(void)

@@ -15,6 +15,7 @@
 #include "common/base/status.h"
 #include "common/base/util.h"
 #include "common/net/host.h"
+#include "common/net/secure.h"
 
 enum { LOOK_MS = 200 /* between two checks whether to continue waiting */, ACCEPT_AGAIN_MS = 10 };
 
@@ -45,6 +46,8 @@ int stream_wait(int socket, short events, int64_t deadline_ns, cancelled_call *c
                 void *context)
 {
     struct pollfd polled = {.fd = socket, .events = events};
+    if ((events & POLLIN) && secure_has_input(socket))
+        return 0;
     for (;;) {
         int64_t look_ns = cancelled ? clock_now_ns() + LOOK_MS * NS_PER_MS : 0;
         int ready = poll(&polled, 1, stream_poll_ms(earlier(deadline_ns, look_ns)));
@@ -64,6 +67,12 @@ static int fail(int *out)
     int error = errno;
     stream_close(out);
     return error;
+}
+
+static int begin(int *out, bool accepted)
+{
+    errno = secure_begin(*out, accepted);
+    return errno == 0 ? 0 : fail(out);
 }
 
 /* Sends small messages at once, because ranks wait for them. Without it an all-reduce of 1 MB took
@@ -108,7 +117,7 @@ int stream_accept(int listening, int *out)
     if (*out < 0)
         return errno == EWOULDBLOCK ? EAGAIN : errno;
     send_at_once(*out);
-    return 0;
+    return begin(out, true);
 }
 
 /* A socket that connects to a port of its own machine where no process listens may be given that
@@ -136,19 +145,20 @@ int stream_connect(const union address *address, int64_t timeout_ms, int *out)
     if (errno != 0)
         return fail(out);
     send_at_once(*out);
-    return 0;
+    return begin(out, false);
 }
 
 void stream_close(int *socket)
 {
     char unread[4096];
-    if (*socket < 0)
-        return;
-    for (int i = 0; i < 64 && recv(*socket, unread, sizeof unread, MSG_DONTWAIT) > 0; i++)
-        ;
-    shutdown(*socket, SHUT_RDWR); /* a child of fork() may have it open, too */
-    close(*socket);
+    int open = *socket;
     *socket = -1;
+    if (open < 0 || secure_end(open))
+        return;
+    for (int i = 0; i < 64 && recv(open, unread, sizeof unread, MSG_DONTWAIT) > 0; i++)
+        ;
+    shutdown(open, SHUT_RDWR); /* a child of fork() may have it open, too */
+    close(open);
 }
 
 void stream_keep_alive(int socket)
@@ -160,16 +170,30 @@ void stream_keep_alive(int socket)
     setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-static int move_all(int socket, unsigned char *data, size_t bytes, bool sending, int64_t timeout_ms)
+/* Skips bytes that have moved, and pieces without any. */
+static void skip(struct iovec **pieces, int *count, size_t bytes)
+{
+    for (; *count > 0 && bytes >= (*pieces)->iov_len; (*count)--)
+        bytes -= (*pieces)++->iov_len;
+    if (bytes == 0)
+        return;
+    CHECK(*count > 0);
+    (*pieces)->iov_base = (unsigned char *)(*pieces)->iov_base + bytes;
+    (*pieces)->iov_len -= bytes;
+}
+
+/* Moves all bytes of the pieces, which it changes. The time-out works as in control_send. */
+static int move_all(int socket, struct iovec *pieces, int count, bool sending, int64_t timeout_ms)
 {
     int64_t deadline_ns = stream_deadline_ns(timeout_ms);
-    size_t done = 0;
-    while (done < bytes) {
-        ssize_t moved = sending
-                            ? send(socket, data + done, bytes - done, MSG_NOSIGNAL | MSG_DONTWAIT)
-                            : recv(socket, data + done, bytes - done, MSG_DONTWAIT);
+    bool begun = false;
+    skip(&pieces, &count, 0);
+    while (count > 0) {
+        ssize_t moved =
+            sending ? secure_send(socket, pieces, count) : secure_receive(socket, pieces, count);
         if (moved > 0) {
-            done += (size_t)moved;
+            begun = true;
+            skip(&pieces, &count, (size_t)moved);
             deadline_ns = stream_deadline_ns(timeout_ms);
             continue;
         }
@@ -177,6 +201,8 @@ static int move_all(int socket, unsigned char *data, size_t bytes, bool sending,
             return ECONNRESET;
         if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
             return errno == EPIPE ? ECONNRESET : errno;
+        if (timeout_ms < 0)
+            return begun || secure_holds_output(socket) ? ETIMEDOUT : EAGAIN;
         int error = stream_wait(socket, sending ? POLLOUT : POLLIN, deadline_ns, NULL, NULL);
         if (error != 0)
             return error;
@@ -186,12 +212,14 @@ static int move_all(int socket, unsigned char *data, size_t bytes, bool sending,
 
 int stream_send(int socket, const void *data, size_t bytes, int64_t timeout_ms)
 {
-    return move_all(socket, without_const(data), bytes, true, timeout_ms); /* send(2) only reads */
+    struct iovec piece = {without_const(data), bytes}; /* a send only reads */
+    return move_all(socket, &piece, 1, true, timeout_ms);
 }
 
 int stream_receive(int socket, void *data, size_t bytes, int64_t timeout_ms)
 {
-    return move_all(socket, data, bytes, false, timeout_ms);
+    struct iovec piece = {data, bytes};
+    return move_all(socket, &piece, 1, false, timeout_ms);
 }
 
 /* -------- messages ---------------------------------------------------------------------------- */
@@ -213,7 +241,8 @@ enum control_read control_read(int socket, void *message, size_t room, size_t *h
             whole += head->bytes;
         if (*have == whole)
             return CONTROL_MESSAGE;
-        ssize_t got = recv(socket, (unsigned char *)message + *have, whole - *have, MSG_DONTWAIT);
+        struct iovec rest = {(unsigned char *)message + *have, whole - *have};
+        ssize_t got = secure_receive(socket, &rest, 1);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -239,7 +268,7 @@ int control_receive(int socket, void *message, size_t room, int64_t timeout_ms,
         case CONTROL_FOREIGN:
             return EPROTO;
         case CONTROL_CLOSED:
-            return ECONNRESET;
+            return secure_error(socket) ? secure_error(socket) : ECONNRESET;
         case CONTROL_NOTHING:
             error = stream_wait(socket, POLLIN, deadline_ns, cancelled, context);
         }
@@ -251,29 +280,11 @@ int control_send(int socket, void *message, size_t size, const void *data, size_
                  int64_t timeout_ms)
 {
     struct control_head *head = message;
-    struct iovec parts[2] = {{message, size},
-                             {without_const(data), more}}; /* sendmsg(2) only reads it */
-    struct msghdr both = {.msg_iov = parts, .msg_iovlen = 2};
+    struct iovec parts[2] = {{message, size}, {without_const(data), more}}; /* a send only reads */
     head->magic = CONTROL_MAGIC;
     head->protocol = CONTROL_PROTOCOL;
     head->bytes = size - sizeof *head + more;
-    ssize_t sent = sendmsg(socket, &both, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
-        return errno == EPIPE ? ECONNRESET : errno;
-    size_t left = sent < 0 ? 0 : (size_t)sent;
-    if (timeout_ms < 0 && left < size + more)
-        return left == 0 ? EAGAIN : ETIMEDOUT;
-    for (int i = 0; i < 2; i++) {
-        size_t gone = left < parts[i].iov_len ? left : parts[i].iov_len;
-        left -= gone;
-        if (gone == parts[i].iov_len)
-            continue;
-        int error = stream_send(socket, (unsigned char *)parts[i].iov_base + gone,
-                                parts[i].iov_len - gone, timeout_ms);
-        if (error != 0)
-            return error;
-    }
-    return 0;
+    return move_all(socket, parts, 2, true, timeout_ms);
 }
 
 /* -------- a port ------------------------------------------------------------------------------ */
@@ -391,6 +402,21 @@ static void make_printable(char *text, size_t size)
     }
 }
 
+/* The reason why the connection cannot send a hello. */
+static const char *why_foreign(const struct pending *pending, enum control_read got)
+{
+    const unsigned char tls[] = {22, 3}; /* a handshake's first bytes */
+    int error = secure_error(pending->socket);
+    if (error == EKEYREJECTED)
+        return "has other keys than this process (--secure)";
+    if (error == EPROTO)
+        return "does not use TLS, as this process does (--secure)";
+    if (got == CONTROL_FOREIGN && memcmp(&pending->hello, tls, sizeof tls) == 0)
+        return "uses TLS (--secure), unlike this process";
+    return got == CONTROL_CLOSED ? "closed before it introduced itself"
+                                 : "does not belong to psring";
+}
+
 /* Checks the connections that poll(2) has reported. True: one has sent its hello. */
 static bool find_hello(struct listener *listener, struct hello *hello, int *socket)
 {
@@ -411,10 +437,8 @@ static bool find_hello(struct listener *listener, struct hello *hello, int *sock
             forget(listener, i);
             return true;
         }
-        if (got == CONTROL_CLOSED)
-            drop(listener, i, "closed before it introduced itself");
-        else if (got != CONTROL_NOTHING)
-            drop(listener, i, "does not belong to psring");
+        if (got != CONTROL_NOTHING)
+            drop(listener, i, why_foreign(pending, got));
         else if (clock_now_ns() >= pending->until_ns)
             drop(listener, i, "did not introduce itself in time");
         else
@@ -442,9 +466,13 @@ enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns
             polls[1 + i] = (struct pollfd){.fd = listener->pending[i].socket, .events = POLLIN};
             wake_ns = earlier(wake_ns, listener->pending[i].until_ns);
         }
-        for (size_t i = 0; i < count; i++)
+        bool has_input = false;
+        for (size_t i = 0; i < count; i++) {
             polls[first_watched + i] = (struct pollfd){.fd = watched[i], .events = POLLIN};
-        int ready = poll(polls, (nfds_t)(first_watched + count), stream_poll_ms(wake_ns));
+            has_input = has_input || secure_has_input(watched[i]);
+        }
+        int ready =
+            poll(polls, (nfds_t)(first_watched + count), has_input ? 0 : stream_poll_ms(wake_ns));
         for (size_t i = 0; ready < 0 && i < first_watched + count; i++)
             polls[i].revents = 0; /* interrupted */
         if (find_hello(listener, hello, socket))
@@ -453,7 +481,7 @@ enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns
             accept_all(listener);
         for (size_t i = 0; i < count; i++) {
             size_t at = (listener->next + i) % count;
-            if (polls[first_watched + at].revents == 0)
+            if (polls[first_watched + at].revents == 0 && !secure_has_input(watched[at]))
                 continue;
             *which = at;
             listener->next = at + 1;

@@ -1,14 +1,15 @@
 /*
  * Control connections. Ranks use them to meet, to make collective calls and to watch each other;
- * members use them to join an elastic job. They are plain TCP connections, and every wait on them
- * has a time-out. Every message begins with a control_head, and the first message is a hello.
- * Anyone can connect to a port. A process that sends another first message, or none, is dropped and
- * delays no rank.
+ * members use them to join an elastic job. They are TCP connections, with TLS after secure_open
+ * (secure.h), and every wait on them has a time-out. Every message begins with a control_head, and
+ * the first message is a hello. Anyone can connect to a port. A process that sends another first
+ * message, or none, is dropped and delays no rank.
  *
  * Functions return 0 or an errno value and log nothing, because the caller knows the other end.
  * - ETIMEDOUT: nothing moved during the time-out.
  * - ECONNRESET: the other end has closed.
  * - ECANCELED: the caller's `cancelled` returned true.
+ * - EKEYREJECTED, EPROTO, EBADMSG: see secure_error.
  */
 #ifndef PSRING_COMMON_NET_CONTROL_H
 #define PSRING_COMMON_NET_CONTROL_H

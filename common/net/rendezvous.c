@@ -68,7 +68,10 @@ static enum status nobody_there(const struct rendezvous *rendezvous, int error, 
     if (unknown)
         snprintf(met, sizeof met, "the host's name is unknown here (%s)", unknown);
     else if (error == ECONNRESET)
-        snprintf(met, sizeof met, "the program there closes the connection");
+        snprintf(met, sizeof met,
+                 "the program there closes the connection, as with --secure on one side only");
+    else if (error == EKEYREJECTED)
+        snprintf(met, sizeof met, "the program there has other keys than --secure names here");
     else if (error == EPROTO)
         snprintf(met, sizeof met, "the program there is not psring");
     else if (error == EPROTONOSUPPORT)

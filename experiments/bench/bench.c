@@ -229,7 +229,7 @@ static enum status run_stretch(const struct stretch *stretch, struct world *worl
     TRY(bench_connect(&connection, world, config_backend(&stretch->config), &stretch->options,
                       stretch->largest));
     if (stretch->config.bench.via_library)
-        TRY(bench_connect_library(&connection));
+        TRY(bench_connect_library(&connection, stretch->config.secure));
     outputs->other_run = true;
     TRY(run_sizes(stretch, world, *link, &connection, outputs, verdict));
 out:

@@ -61,7 +61,7 @@ out:
     return status;
 }
 
-enum status bench_connect_library(struct bench_connection *connection)
+enum status bench_connect_library(struct bench_connection *connection, const char *secure)
 {
     enum status status;
     struct world *world = connection->world;
@@ -76,6 +76,7 @@ enum status bench_connect_library(struct bench_connection *connection)
         .backend = connection->backend->name,
         .transport = transport_kind_name(connection->options.transport),
         .network = connection->options.subnet,
+        .secure = secure,
         .timeout_s = (double)connection->options.timeout_ms / 1e3,
         .log = note,
     };

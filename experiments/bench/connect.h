@@ -88,7 +88,7 @@ enum status bench_connect(struct bench_connection *connection, struct world *wor
                           const struct backend *backend, const struct comm_options *options,
                           size_t count_most);
 /* Collective over the world. Connects the library, with the same backend and transport. */
-enum status bench_connect_library(struct bench_connection *connection);
+enum status bench_connect_library(struct bench_connection *connection, const char *secure);
 /* Closes both. The library waits for all ranks, unless one of its operations has failed. */
 void bench_disconnect(struct bench_connection *connection);
 /* Closes the comm after an error that other ranks may not have. Leaves the library open: it would

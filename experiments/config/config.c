@@ -182,7 +182,8 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
                               .data = launcher_variable("PSRING_DATA"),
                               .network = launcher_variable("PSRING_NETWORK"),
                               .subnet = launcher_variable("PSRING_BIND_SUBNET"),
-                              .token = launcher_variable("PSRING_TOKEN")};
+                              .token = launcher_variable("PSRING_TOKEN"),
+                              .secure = launcher_variable("PSRING_SECURE")};
     TRY(options_parse(&table.options, argc, argv, config, helped));
     if (!*helped)
         TRY(recipes_apply(&table, config, helped));
@@ -224,7 +225,7 @@ static const char *const free_options[] = {
     "rendezvous", "rank",    "world-size",      "subnet",       "threads",          "data",
     "timeout",    "network", "startup-timeout", "data-threads", "prefetch-batches", "metrics",
     "json",       "csv",     "verbose",         "join-after",   "leave-after",      "stall-warning",
-    "cost-model", "token"};
+    "cost-model", "token",   "secure"};
 
 enum { VALUE_BYTES = 512 }; /* of a value that are compared: --sizes with the most sizes fits */
 
@@ -426,7 +427,7 @@ void config_free(struct config *config)
 
 bool config_probes(const struct config *config, const struct world *world)
 {
-    bool link = world->local_size < world->size || config->link_rate > 0;
+    bool link = !config->secure && (world->local_size < world->size || config->link_rate > 0);
     return world->size > 1 && (config->bench.probe == CONFIG_PROBE_ON ||
                                (config->bench.probe == CONFIG_PROBE_AUTO && link));
 }

@@ -4,9 +4,8 @@
  * every result file. No other file reads psring's variables. PSRING_DATA, PSRING_NETWORK,
  * PSRING_LINK_BITS, PSRING_RACKS and PSRING_BIND_SUBNET are defaults of --data, --network,
  * --link-rate, --racks and --subnet (experiments/vcluster.sh exports the last four). PSRING_TOKEN
- * is the default of
- * --token. torchrun's MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE replace --rendezvous, --rank
- * and --world-size.
+ * and PSRING_SECURE are the defaults of --token and --secure. torchrun's MASTER_ADDR, MASTER_PORT,
+ * RANK and WORLD_SIZE replace --rendezvous, --rank and --world-size.
  */
 #ifndef PSRING_EXPERIMENTS_CONFIG_CONFIG_H
 #define PSRING_EXPERIMENTS_CONFIG_CONFIG_H
@@ -228,7 +227,8 @@ struct config {
     /* The ranks that take part: common/net/world.h. */
     const char *rendezvous;   /* "tcp://HOST:PORT", where rank 0 listens; NULL: MPI's launcher */
     int64_t rank, world_size; /* of this process, of the job; only with `rendezvous` */
-    const char *token; /* of the ranks of a job; NULL in an elastic job: from the user's home */
+    const char *token;  /* of the ranks of a job; NULL in an elastic job: from the user's home */
+    const char *secure; /* the folder of the job's keys; NULL: connections are not protected */
 
     /* How gradients are averaged. */
     int backend;     /* index into backend_choices(), experiments/config/backends.h */

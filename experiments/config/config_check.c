@@ -76,6 +76,13 @@ static const struct config_conflict conflicts[] = {
 #define ELASTIC                                                                                    \
     "applies only to a worker of an elastic job; add --join tcp://HOST:PORT, or leave it out"
     {"join-after", NULL, NEEDS, "join", NULL, ELASTIC},
+#define CLEAR "sends in the clear, which --secure cannot change; "
+    {"secure", NULL, EXCLUDES, "transport", "mpi", "MPI " CLEAR "use --transport zmq or tcp"},
+    {"secure", NULL, EXCLUDES, "backend", "mpi", "MPI " CLEAR "use --backend ring or ps"},
+    {"secure", NULL, EXCLUDES, "backend", "nccl", "NCCL " CLEAR "use --backend ring or ps"},
+    {"secure", NULL, EXCLUDES, "probe", "on", "--probe " CLEAR "leave it out"},
+    {"secure", NULL, EXCLUDES, "probe", "only", "--probe " CLEAR "leave it out"},
+    {"secure", NULL, EXCLUDES, "baselines", NULL, "--baselines " CLEAR "leave it out"},
     {"cost-model", NULL, NEEDS, "backend", "auto",
      "only --backend auto uses it; add that, or leave it out"},
     {"tf32", NULL, NEEDS, "device", "cuda",

@@ -234,6 +234,11 @@ static const struct config_row rows[] = {
                   ? "Refuse ranks that do not have the same text. Default: PSRING_TOKEN, else "
                     "(with --join and psring serve) a random text in ~/.psring-token."
                   : "Refuse ranks that do not have the same text. Default: PSRING_TOKEN."}},
+    {RUNS(ALL | SERVE),
+     {"secure", 0, OPTION_STRING, FIELD(secure), .metavar = "DIR",
+      .help = "Encrypt all connections, and refuse processes without the keys in this folder. "
+              "psring keys DIR writes it; copy it to all hosts. Not with MPI. Default: "
+              "PSRING_SECURE."}},
     {.spec.group = "How to average"},
     {RUNS(AVERAGE),
      {"backend", 0, OPTION_CHOICE, FIELD(backend), "ring", /* .choices: see follow_build */

@@ -121,6 +121,13 @@ static enum status check_mpi(const struct config *config)
             "has no MPI; "
             "start each rank with --rendezvous tcp://HOST:PORT --rank R --world-size W, or build "
             "without -DPSRING_MPI=OFF");
+    if (config->secure && !config->rendezvous && launcher_mpi_rank() >= 0)
+        return FAIL(
+            STATUS_USAGE,
+            "--secure %s: MPI has started this process, and sends in the clear; start each rank "
+            "with --rendezvous tcp://HOST:PORT --rank R --world-size W, or leave --secure (or "
+            "PSRING_SECURE) out",
+            config->secure);
     if (config->transport == CONFIG_TRANSPORT_MPI && !has_mpi())
         return FAIL(STATUS_UNSUPPORTED, "--transport mpi: %s",
                     transport_kind_unavailable(TRANSPORT_MPI));

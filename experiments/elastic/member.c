@@ -98,6 +98,7 @@ struct member {
     struct monitor monitor; /* of the fields below and sending; wakes: `begun`, `ended`, `lost`, a
                                beat */
     bool joined;            /* has sent JOIN or RETURN on this connection */
+    bool heard;             /* a message has arrived */
     bool durable;           /* the job survives its servers */
     uint32_t id;            /* in a durable job; 0: has been in no generation */
     bool lost;              /* the connection, but not the durable job. The thread has ended. */
@@ -203,6 +204,7 @@ static bool hear(struct member *member, int64_t *heard_ns)
            (got = membership_read(&member->reader, member->socket)) == CONTROL_MESSAGE) {
         *heard_ns = clock_now_ns();
         member->lost_ns = 0;
+        member->heard = true;
         hear_frame(member);
     }
     if (member->ended || member->closing)
@@ -214,7 +216,11 @@ static bool hear(struct member *member, int64_t *heard_ns)
              got == CONTROL_CLOSED ? "has ended" : "has not given a sign of life for too long");
         return false;
     }
-    if (got == CONTROL_CLOSED)
+    if (got == CONTROL_CLOSED && !member->heard)
+        log_error("--join %s: the server there closes the connection at once; give it and all "
+                  "workers the same --secure folder, or none",
+                  member->options.address);
+    else if (got == CONTROL_CLOSED)
         log_error("the server at %s, which the job depends on, has ended: killed, or crashed; "
                   "start the job again",
                   member->options.address);

@@ -29,6 +29,7 @@
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/base/util.h"
+#include "common/net/secure.h"
 #include "common/net/transport/tcp_impl.h"
 
 /*
@@ -86,10 +87,9 @@ static int pieces_of(const struct tcp_send *send, size_t sent, struct iovec *pie
 /* The bytes that the kernel has taken. 0: none now, or the connection is lost. */
 static size_t send_pieces(struct tcp_peer *peer, struct iovec *pieces, int count)
 {
-    const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)count};
     ssize_t sent;
     do
-        sent = sendmsg(peer->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        sent = secure_send(peer->fd, pieces, count);
     while (sent < 0 && errno == EINTR);
     if (sent >= 0)
         return (size_t)sent;
@@ -241,11 +241,9 @@ static void receive(struct tcp_peer *peer, bool *moved, bool *all)
     peer->input_to = have;
     size_t left = payload ? peer->left : 0;
     struct iovec pieces[2] = {{peer->into, left}, {peer->input + have, sizeof peer->input - have}};
-    struct msghdr message = {.msg_iov = payload ? pieces : pieces + 1,
-                             .msg_iovlen = payload ? 2 : 1};
     ssize_t got;
     do
-        got = recvmsg(peer->fd, &message, MSG_DONTWAIT);
+        got = secure_receive(peer->fd, payload ? pieces : pieces + 1, payload ? 2 : 1);
     while (got < 0 && errno == EINTR);
     *all = got < (ssize_t)(left + sizeof peer->input - have);
     peer->readable = !*all || peer->hung_up;

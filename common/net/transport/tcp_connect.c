@@ -17,6 +17,7 @@
 #include "common/base/descriptors.h"
 #include "common/net/address.h"
 #include "common/net/control.h"
+#include "common/net/secure.h"
 #include "common/net/transport/tcp_impl.h"
 
 /* Used until all nodes are connected. */
@@ -144,6 +145,23 @@ static enum status let_in(struct opening *opening, struct transport *transport)
         transport_node_text(transport, missing).text, (double)opening->world->timeout_ms / 1000);
 }
 
+/* The other ends have accepted this one, so a handshake of TLS that is left is about to end. From
+ * here on tcp.c's epoll must see every change. */
+static enum status settle(const struct opening *opening, struct transport *transport)
+{
+    int64_t deadline_ns = stream_deadline_ns(opening->world->timeout_ms);
+    for (int node = 0; node < transport->node; node++) {
+        int fd = endpoint_of(transport)->peers[node].fd;
+        int error = fd < 0 ? 0 : secure_settle(fd, deadline_ns);
+        if (error != 0)
+            return FAIL(error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT,
+                        "tcp: the handshake of TLS with %s: %s; do all ranks have one --secure "
+                        "folder?",
+                        transport_node_text(transport, node).text, strerror(error));
+    }
+    return STATUS_OK;
+}
+
 /* First every node connects, which needs no accept; then every node accepts. A node connects to the
  * lower nodes in descending order from its own number. A listener therefore has few connections
  * without a hello at a time. */
@@ -160,6 +178,10 @@ static enum status connect_all(struct opening *opening)
     for (int role = 0; role < 2; role++) {
         if (opening->endpoint[role])
             TRY(let_in(opening, opening->endpoint[role]));
+    }
+    for (int role = 0; role < 2; role++) {
+        if (opening->endpoint[role])
+            TRY(settle(opening, opening->endpoint[role]));
     }
 out:
     return status;

@@ -30,6 +30,7 @@
 #include "common/base/util.h"
 #include "common/net/address.h"
 #include "common/net/control.h"
+#include "common/net/secure.h"
 #include "common/net/transport/zmq_impl.h"
 
 enum {
@@ -38,7 +39,8 @@ enum {
     RECEIVED_BYTES_MOST = 64 << 20, /* their bytes, if the longest ones are no longer */
     LINGER_MS = 2000,               /* time for a close to deliver what was sent */
     CUT_LINGER_MS = 20,             /* the same for a cut: see transport_zmq_cut */
-    FRAME_BYTES_LEAST = 256,        /* a header, or a part of ZeroMQ's handshake */
+    FRAME_BYTES_LEAST = 1024,       /* a header, or a part of ZeroMQ's handshake */
+    CURVE_BYTES = 64,               /* CURVE adds 33 to a frame */
 };
 
 enum status transport_zmq_status(const char *what)
@@ -62,7 +64,8 @@ static void *transport_zmq_socket(struct zmq_endpoint *endpoint, int type)
      * bytes. */
     size_t fit = RECEIVED_BYTES_MOST / (MESSAGE_HEADER_BYTES + endpoint->base.limits.length_max);
     int none = 0, received_most = fit < RECEIVED_LEAST ? RECEIVED_LEAST : (int)fit;
-    int64_t frame_bytes_max = (int64_t)endpoint->base.limits.length_max;
+    int64_t frame_bytes_max =
+        (int64_t)endpoint->base.limits.length_max + (secure_curve() ? CURVE_BYTES : 0);
     if (frame_bytes_max < FRAME_BYTES_LEAST)
         frame_bytes_max = FRAME_BYTES_LEAST;
     int ipv6 = endpoint->shared->ipv6, handshake_ms = HELLO_WAIT_MS;

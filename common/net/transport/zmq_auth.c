@@ -2,25 +2,34 @@
  * Decides which processes may connect. Any process can find the port of a listening socket and can
  * fill memory: ZeroMQ counts a message only once it is complete, so no limit bounds a message that
  * never ends. This check keeps strangers out before they can send anything. Every connection must
- * give the run's password, which is its run id, in ZeroMQ's PLAIN handshake.
+ * give the run's password, which is its run id, in ZeroMQ's PLAIN handshake. With --secure it is
+ * CURVE instead: all sockets have the job's key pair, and a connection must prove that it has it.
  *
  * ZeroMQ asks this thread about each connection by its protocol ZAP
  * (https://rfc.zeromq.org/spec/27), over inproc. It closes connections that are refused, that use
  * another handshake or none, or that do not finish it within HELLO_WAIT_MS. Until then a connection
  * holds at most one frame of ZMQ_MAXMSGSIZE bytes.
  *
- * The password is sent in the clear, like all messages. It keeps out processes that do not see the
- * traffic. Later messages cost nothing more.
+ * PLAIN sends the password in the clear, like all messages. It keeps out processes that do not see
+ * the traffic. Later messages cost nothing more. CURVE encrypts every message.
  *
  * The thread sleeps except for connections. It ends with the context.
  */
+#include "common/net/secure.h"
 #include "common/net/transport/zmq_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { ZAP_FRAMES = 8, ZAP_REQUEST_ID = 1, ZAP_MECHANISM = 5, ZAP_PASSWORD = 7 };
+/* PLAIN gives a user and a password, CURVE gives a public key. */
+enum {
+    ZAP_FRAMES = 8,
+    ZAP_REQUEST_ID = 1,
+    ZAP_MECHANISM = 5,
+    ZAP_PASSWORD = 7,
+    ZAP_PUBLIC_KEY = 6,
+};
 
 static const char user[] = "psring";
 
@@ -39,8 +48,13 @@ enum status transport_zmq_auth_listener(struct zmq_auth *auth, void *socket, enu
     static const char *const addresses[] = {"inproc://refused-by-worker",
                                             "inproc://refused-by-server"};
     static const int yes = 1, no_linger = 0;
+    const struct secure_curve *curve = secure_curve();
     auth->monitors[role] = zmq_socket(auth->context, ZMQ_PAIR);
-    if (!auth->monitors[role] || zmq_setsockopt(socket, ZMQ_PLAIN_SERVER, &yes, sizeof yes) != 0 ||
+    if (!auth->monitors[role] ||
+        zmq_setsockopt(socket, curve ? ZMQ_CURVE_SERVER : ZMQ_PLAIN_SERVER, &yes, sizeof yes) !=
+            0 ||
+        (curve && zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, curve->secret_text,
+                                 sizeof curve->secret_text) != 0) ||
         zmq_setsockopt(auth->monitors[role], ZMQ_LINGER, &no_linger, sizeof no_linger) != 0 ||
         zmq_socket_monitor(socket, addresses[role],
                            ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) !=
@@ -52,6 +66,15 @@ enum status transport_zmq_auth_listener(struct zmq_auth *auth, void *socket, enu
 
 enum status transport_zmq_auth_connector(const struct zmq_auth *auth, void *socket)
 {
+    const struct secure_curve *curve = secure_curve();
+    if (curve) {
+        size_t bytes = sizeof curve->public_text;
+        if (zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, curve->public_text, bytes) == 0 &&
+            zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, curve->public_text, bytes) == 0 &&
+            zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, curve->secret_text, bytes) == 0)
+            return STATUS_OK;
+        return transport_zmq_status("setting the keys of --secure");
+    }
     if (zmq_setsockopt(socket, ZMQ_PLAIN_USERNAME, user, sizeof user - 1) != 0 ||
         zmq_setsockopt(socket, ZMQ_PLAIN_PASSWORD, auth->password, sizeof auth->password - 1) != 0)
         return transport_zmq_status("setting the password");
@@ -59,16 +82,26 @@ enum status transport_zmq_auth_connector(const struct zmq_auth *auth, void *sock
 }
 
 /* Takes the same time for every wrong password. */
-static bool same_bytes(zmq_msg_t *frame, const char *expected)
+static bool same_bytes(zmq_msg_t *frame, const void *expected, size_t size)
 {
-    size_t size = strlen(expected);
     if (zmq_msg_size(frame) != size)
         return false;
     unsigned char different = 0;
-    const char *bytes = zmq_msg_data(frame);
+    const unsigned char *bytes = zmq_msg_data(frame), *wanted = expected;
     for (size_t i = 0; i < size; i++)
-        different |= (unsigned char)(bytes[i] ^ expected[i]);
+        different |= bytes[i] ^ wanted[i];
     return different == 0;
+}
+
+/* Whether a request comes from a process of this run, or with --secure from one with the keys. */
+static bool is_known(const struct zmq_auth *auth, zmq_msg_t *frames, int count)
+{
+    const struct secure_curve *curve = secure_curve();
+    if (curve)
+        return count == ZAP_PUBLIC_KEY + 1 && same_bytes(&frames[ZAP_MECHANISM], "CURVE", 5) &&
+               same_bytes(&frames[ZAP_PUBLIC_KEY], curve->public_key, sizeof curve->public_key);
+    return count == ZAP_PASSWORD + 1 && same_bytes(&frames[ZAP_MECHANISM], "PLAIN", 5) &&
+           same_bytes(&frames[ZAP_PASSWORD], auth->password, sizeof auth->password - 1);
 }
 
 /* Sends the frames of an answer: version, the request's id, code, reason, user, metadata. */
@@ -98,8 +131,7 @@ static bool answer_one(struct zmq_auth *auth)
         more = good && zmq_msg_more(&frames[count]);
     }
     if (good) {
-        bool known = count == ZAP_FRAMES && !more && same_bytes(&frames[ZAP_MECHANISM], "PLAIN") &&
-                     same_bytes(&frames[ZAP_PASSWORD], auth->password);
+        bool known = !more && is_known(auth, frames, count);
         good = answer(auth->zap, &frames[ZAP_REQUEST_ID], known);
     }
     for (int i = 0; i < ZAP_FRAMES; i++)
