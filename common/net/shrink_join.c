@@ -339,7 +339,8 @@ struct claim shrink_claim_of(const struct attempt *a)
 
 void shrink_learn(struct reunion *m, const struct claim *claim)
 {
-    for (int i = 0; i < SHRINK_GUESTS_MOST && claim->first >= 0; i++) {
+    bool sound = claim->first >= 0 && claim->first < SHRINK_RANKS_MOST;
+    for (int i = 0; i < SHRINK_GUESTS_MOST && sound; i++) {
         int identity = claim->first + i;
         if (identity >= SHRINK_RANKS_MOST || !members_have(&claim->promise.members, identity))
             continue;

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "common/net/shrink_impl.h"
+#include "common/net/world_impl.h"
 
 enum { COUNT = 4 };
 
@@ -175,4 +176,20 @@ Test(shrink_vote, epochs_rise)
     cr_expect(shrink_decide(a, &set, &next));
     cr_expect_eq(next.epoch, 8);
     end(a);
+}
+
+/* The first identity of a claim's newcomers comes from the network, and is used as an index. */
+Test(shrink_input, a_claim_with_an_impossible_identity_teaches_nothing)
+{
+    static const int32_t wrong[] = {-1, INT32_MIN, SHRINK_RANKS_MOST, INT32_MAX, INT32_MAX - 1};
+    struct claim claim = {.promise.members = {.words = {1}}};
+    struct reunion *reunion = reunion_new();
+    cr_assert(reunion);
+    reunion->count = COUNT;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        claim.first = wrong[i];
+        shrink_learn(reunion, &claim);
+        cr_assert_eq(reunion->count, COUNT);
+    }
+    reunion_close(&reunion);
 }
