@@ -371,7 +371,7 @@ static int64_t silent_ns(int socket)
     char byte;
     struct tcp_info info = {0};
     socklen_t bytes = sizeof info;
-    if (recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
+    if (secure_has_heard(socket) || recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
         getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0)
         return 0;
     return info.tcpi_last_data_recv * NS_PER_MS;

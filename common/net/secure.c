@@ -674,6 +674,12 @@ bool secure_has_input(int socket)
     return session && atomic_load_explicit(&session->has_input, memory_order_relaxed);
 }
 
+bool secure_has_heard(int socket)
+{
+    const struct session *session = session_of(socket);
+    return session && session->heard;
+}
+
 bool secure_holds_output(int socket)
 {
     const struct session *session = session_of(socket);

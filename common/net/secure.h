@@ -63,6 +63,9 @@ int secure_settle(int socket, int64_t deadline_ns);
 /* Whether decrypted bytes wait that poll(2) does not report. Any thread. */
 bool secure_has_input(int socket);
 
+/* Whether the other end of an accepted connection has sent anything. */
+bool secure_has_heard(int socket);
+
 /* Whether a part of a message is encrypted and not sent: the same bytes must be sent next. */
 bool secure_holds_output(int socket);
 

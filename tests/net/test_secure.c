@@ -246,6 +246,25 @@ Test(secure, a_member_sends_nothing_in_the_clear)
     end();
 }
 
+/* It has waited to be accepted, and has the whole time for its hello, because it is not silent. */
+Test(secure, a_member_that_has_waited_is_not_silent)
+{
+    enum { AGE_MS = 200 };
+    struct hello found;
+    int ours, other;
+    begin();
+    cr_assert_eq(listener_join(&listener.address, 0, 5, LONG_MS, &ours), 0);
+    clock_sleep_until_ns(deadline_ms(AGE_MS));
+    int64_t before_ns = clock_now_ns();
+    cr_assert_eq(listener_wait(&listener, 1, NULL, 0, &found, &other, NULL), LISTENER_TIMEOUT);
+    cr_assert_eq(listener.pending_count, 1);
+    cr_expect_geq(listener.pending[0].until_ns, before_ns + HELLO_WAIT_MS * NS_PER_MS);
+    int theirs = await_hello(5);
+    stream_close(&ours);
+    stream_close(&theirs);
+    end();
+}
+
 /* -------- messages ---------------------------------------------------------------------------- */
 
 /* A member connects, says hello and sends one message. It cannot know whether the listener has
