@@ -28,7 +28,7 @@ struct one {
 static char folder[64], address[MEMBER_ADDRESS_BYTES];
 static struct coordinator *coordinator;
 static struct one server, workers[WORKERS];
-static int64_t timeout_ms = LONG_MS, startup_ms = LONG_MS;
+static int64_t startup_ms = LONG_MS;
 
 static void open_one(struct one *one, enum member_role role)
 {
@@ -103,7 +103,7 @@ static void open_coordinator(int workers_first)
                                                 .address = address,
                                                 .workers_first = workers_first,
                                                 .workers_min = 1,
-                                                .timeout_ms = timeout_ms,
+                                                .timeout_ms = LONG_MS,
                                                 .startup_timeout_ms = LONG_MS,
                                                 .checkpoint = folder};
     read_record(&record);
@@ -133,6 +133,26 @@ static void wait_for_seats(int count)
         there = waiting >= count;
         monitor_leave(&coordinator->monitor);
     }
+}
+
+/* Pretends that the time in which workers can return has passed. */
+static void wait_no_longer(void)
+{
+    monitor_enter(&coordinator->monitor);
+    cr_assert_neq(coordinator->return_by_ns, 0, "it does not wait");
+    coordinator->return_by_ns = 1;
+    monitor_leave(&coordinator->monitor);
+}
+
+/* Two new workers join, and the coordinator waits no longer for those that are lost. */
+static void newcomers_instead(void)
+{
+    for (int i = 0; i < 2; i++) {
+        open_one(&workers[i], MEMBER_WORKER);
+        start_meeting(&workers[i], MEMBER_NO_STEP);
+    }
+    wait_for_seats(3);
+    wait_no_longer();
 }
 
 /* Begins generation 1 with `count` workers. */
@@ -294,10 +314,11 @@ Test(durable, a_worker_that_does_not_return_in_time_is_lost)
 {
     begin(2);
     member_close(&workers[1].member);
-    timeout_ms = 500;
     restart(2);
     start_meeting(&workers[0], 6);
     start_meeting(&server, MEMBER_NO_STEP);
+    wait_for_seats(2);
+    wait_no_longer();
     end_meeting(&workers[0], STATUS_OK);
     end_meeting(&server, STATUS_OK);
     assert_place(&workers[0], 2, 0, 1, 6);
@@ -311,13 +332,9 @@ Test(durable, without_workers_the_server_has_the_state_to_continue_from)
     begin(2);
     for (int i = 0; i < 2; i++)
         member_close(&workers[i].member);
-    timeout_ms = 500;
     restart(2);
     start_meeting(&server, 40);
-    for (int i = 0; i < 2; i++) {
-        open_one(&workers[i], MEMBER_WORKER);
-        start_meeting(&workers[i], MEMBER_NO_STEP);
-    }
+    newcomers_instead();
     for (int i = 0; i < 2; i++) {
         end_meeting(&workers[i], STATUS_OK);
         assert_place(&workers[i], 2, workers[i].found.rank, 2, 40);
@@ -333,10 +350,7 @@ Test(durable, without_workers_the_server_has_the_state_to_continue_from)
     while (!member_over(server.member))
         usleep(1000);
     start_meeting(&server, 50);
-    for (int i = 0; i < 2; i++) {
-        open_one(&workers[i], MEMBER_WORKER);
-        start_meeting(&workers[i], MEMBER_NO_STEP);
-    }
+    newcomers_instead();
     for (int i = 0; i < 2; i++) {
         end_meeting(&workers[i], STATUS_OK);
         assert_place(&workers[i], 3, workers[i].found.rank, 2, 50);

@@ -66,7 +66,7 @@ for trial in 1 2; do
 done
 
 # The only server dies, and one worker dies with it. The other one continues.
-serve_timeout=3
+serve_timeout=10
 serve --workers 2 --checkpoint "$job"
 worker "${options[@]}"
 worker "${options[@]}"
@@ -146,7 +146,7 @@ ends_like "$weights"
 wait "$other" || fail "the second server: $(all)"
 
 # Nobody starts the server again.
-options=(--steps "$STEPS" --log-steps 1 --compute real:5 --startup-timeout 2)
+options=(--steps "$STEPS" --log-steps 1 --compute real:5 --startup-timeout 10)
 serve --workers 2 --checkpoint "$job"
 worker "${options[@]}"
 worker "${options[@]}"
