@@ -11,7 +11,10 @@
  *
  * Faults of the model: a worker dies at any time (DEATHS, those in MORTAL); the coordinator loses a
  * live member, because it was silent (SILENCES); an exchange fails for one worker (ERRORS). The
- * server's death is not in the model: it ends the job.
+ * server's death ends the job. Only with RESTARTS the job is durable: the server, with the
+ * coordinator, dies at any time after the first generation has begun, and starts again with its
+ * record. Messages on their way are lost. A worker that does not return may be waited for or not. If
+ * no worker of two has weights, those in the server's file are of step 0.
  *
  * A worker's weights are described by the workers of each step in them. Images are counted in
  * steps.
@@ -21,6 +24,10 @@
  * run: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=2 -DDEATHS=1 -DERRORS=1
  * run: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DDEATHS=1 -DLEAVES=1
  * run: -DWORKERS=2 -DSTEPS=1 -DBUCKETS=1 -DABORTS=1 -DSILENCES=1
+ * run: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1
+ * run: -DWORKERS=2 -DSTEPS=1 -DBUCKETS=1 -DRESTARTS=1 -DDEATHS=1 -DMORTAL=2
+ * run: -DWORKERS=2 -DSTEPS=1 -DBUCKETS=1 -DRESTARTS=1 -DLEAVES=1
+ * ends: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1
  * ends: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DDEATHS=1 -DERRORS=1
  * ends: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DLEAVES=1
  * fault torn: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=2 -DDEATHS=1 -DFAULT_PARTIAL
@@ -30,6 +37,10 @@
  * fault undone: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DERRORS=1 -DFAULT_AFTER_DONE
  * fault apart: -DWORKERS=2 -DSTEPS=3 -DBUCKETS=1 -DERRORS=1 -DFAULT_RUN_AHEAD
  * fault deadlock: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DLEAVES=1 -DFAULT_NO_OVER
+ * fault disagree: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1 -DFAULT_SAME_NUMBER
+ * fault apart: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1 -DSILENCES=1 -DFAULT_ANYBODY_RETURNS
+ * fault undone: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1 -DFAULT_FORGETS_END
+ * fault undone: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1 -DFAULT_NO_ANSWER
  */
 
 #ifndef DEATHS
@@ -47,6 +58,12 @@
 #ifndef ERRORS
 #define ERRORS 0
 #endif
+#ifdef RESTARTS
+#define DURABLE true
+#else
+#define RESTARTS 0
+#define DURABLE false
+#endif
 #define SERVER WORKERS
 #ifndef MORTAL /* members that may die */
 #define MORTAL (BIT(SERVER) - 1)
@@ -58,7 +75,7 @@
 #define BIT(i) (1 << (i))
 #define HAS(set, i) (((set) >> (i)) & 1)
 
-mtype = { JOIN, READY, DONE, LEAVE, ABORT, GENERATION, CHANGE, OVER, END };
+mtype = { JOIN, RETURN, READY, DONE, LEAVE, ABORT, GENERATION, CHANGE, OVER, END };
 
 /* States of a seat: SEAT_NEW before JOIN, SEAT_GONE after the member was lost or has left. */
 #define SEAT_NEW 0
@@ -71,6 +88,8 @@ mtype = { JOIN, READY, DONE, LEAVE, ABORT, GENERATION, CHANGE, OVER, END };
 #define EVENT_MESSAGE 0
 #define EVENT_CLOSED 1
 #define EVENT_SILENT 2
+#define EVENT_RESTART 3  /* of the server itself */
+#define EVENT_PATIENCE 4 /* it waits no longer for workers to return */
 
 /* type, generation, step, has weights, after an error */
 chan up[MEMBERS] = [2] of { mtype, byte, byte, bool, bool };
@@ -85,10 +104,13 @@ byte seat_step[MEMBERS], seat_age[MEMBERS];
 bool seat_trained[MEMBERS];
 byte generation, next_age, begun_step, failures, accounted;
 bool running, is_over, complete, has_weights, finished, job_ended;
+byte expected; /* in the record, like generation, next_age and finished: the generation's workers */
+bool awaits;   /* waits for these to return */
 
 /* A member: what it knows of the job. */
 byte known[MEMBERS]; /* its generation, and whether it takes part in it: */
 bool begun[MEMBERS], over[MEMBERS], change[MEMBERS], ended[MEMBERS];
+bool cut[MEMBERS]; /* its connection is lost; the server's: it has started again */
 byte workers[MEMBERS], start[MEMBERS], first[MEMBERS]; /* as GENERATION says */
 byte arrived[MEMBERS], left[MEMBERS]; /* the last generation whose world it has entered, left */
 
@@ -107,6 +129,8 @@ byte answered[2];
 bool ends[2];
 
 byte deaths = DEATHS, leaves = LEAVES, aborts = ABORTS, silences = SILENCES, errors = ERRORS;
+byte restarts = RESTARTS;
+bool gone_done; /* a worker has ended after its last step, and the coordinator knows it */
 
 /* The properties: none of these is ever true. */
 bool lost_step;  /* a generation begins behind the weights of one of its workers */
@@ -235,6 +259,7 @@ inline hear(i)
         :: in -> comes_out(i)
         :: else
         fi;
+        expected = expected & ~BIT(i);
         forget(i);
         if
         :: was == SEAT_RUNNING && !in ->
@@ -249,6 +274,18 @@ inline hear(i)
         if
         :: !job_ended -> end_all()
         :: else
+        fi
+    :: type == RETURN && seat[i] == SEAT_NEW ->
+        if
+#ifdef FAULT_ANYBODY_RETURNS
+        :: !job_ended ->
+#else
+        :: !job_ended && HAS(expected, i) ->
+#endif
+            seat[i] = SEAT_WAITING;
+            seat_step[i] = at;
+            seat_trained[i] = has
+        :: else -> say(i, END, 0, 0, 0, 0); seat[i] = SEAT_GONE
         fi
     :: else -> lost(i)
     fi;
@@ -327,8 +364,10 @@ inline begin()
     generation++;
     overflow = generation >= GENERATIONS;
     assert(!overflow);
-    undone = finished;
+    undone = finished || gone_done;
     assert(!undone);
+    awaits = false;
+    expected = (DURABLE -> all : 0);
     running = true;
     is_over = false;
     accounted = 0;
@@ -367,6 +406,52 @@ inline begin()
     best = 0
 }
 
+#define MISSING(i) (HAS(expected, i) && seat[i] != SEAT_WAITING)
+#if WORKERS > 2
+#define AWAITS (awaits && (MISSING(0) || MISSING(1) || MISSING(2)))
+#else
+#define AWAITS (awaits && (MISSING(0) || MISSING(1)))
+#endif
+#define WEIGHTS_ARE_LOST (!DURABLE && complete && !some && (has_weights || !any))
+
+/* The record stays, and all messages on their way are lost. */
+inline restart()
+{
+    restarts--;
+#ifdef FAULT_SAME_NUMBER
+    generation--;
+#endif
+#ifdef FAULT_FORGETS_END
+    finished = false;
+#endif
+    running = false;
+    is_over = false;
+    accounted = 0;
+    begun_step = 0;
+    failures = 0;
+    job_ended = false;
+    awaits = true;
+    i = 0;
+    do
+    :: i < MEMBERS ->
+        seat[i] = (i == SERVER -> SEAT_WAITING : SEAT_NEW);
+        seat_step[i] = 0;
+        seat_trained[i] = false;
+        cut[i] = !closed[i];
+        do
+        :: nempty(down[i]) -> down[i]?_, _, _, _, _
+        :: empty(down[i]) -> break
+        od;
+        do
+        :: nempty(up[i]) -> up[i]?_, _, _, _, _
+        :: empty(up[i]) -> break
+        od;
+        i++
+    :: else -> break
+    od;
+    i = 0
+}
+
 /* After every event. */
 inline settle()
 {
@@ -375,7 +460,8 @@ inline settle()
     :: else ->
         if
 #ifndef FAULT_AFTER_DONE
-        :: finished -> end_all()
+        :: finished && !AWAITS -> end_all()
+        :: finished && AWAITS
         :: !finished && seat[SERVER] == SEAT_RUNNING
 #else
         :: seat[SERVER] == SEAT_RUNNING
@@ -402,9 +488,9 @@ inline settle()
             od;
             i = 0;
             if
-            :: complete && !some && (has_weights || !any) -> end_all()
-            :: !(complete && !some && (has_weights || !any)) && failures >= FAILURES_MOST ->
-                end_all()
+            :: WEIGHTS_ARE_LOST -> end_all()
+            :: !WEIGHTS_ARE_LOST && failures >= FAILURES_MOST -> end_all()
+            :: !WEIGHTS_ARE_LOST && failures < FAILURES_MOST && AWAITS
             :: else ->
                 if
                 :: COUNT_IN(SEAT_WAITING) >= (generation == 0 -> FIRST : 1) ->
@@ -439,7 +525,7 @@ inline tell(message, error)
 {
     d_step {
         if
-        :: len(up[me]) < 2 ->
+        :: len(up[me]) < 2 && !cut[me] ->
             up[me]!message(known[me] - begun[me], (me == SERVER -> 0 : step[me]),
                            (me == SERVER -> false : trained[me]), error)
         :: else
@@ -475,10 +561,11 @@ inline read()
 }
 
 #define NOW (known[me] & 1)
-#define OLD (known[me] + 1 < generation) /* a lost worker that does not know it yet */
+/* A lost worker that does not know it yet. */
+#define OLD (known[me] + 1 < generation || (cut[me] && known[me] < generation))
 #define INPUT (nempty(down[me]) && !ended[me])
 #define CUT_OFF (seat[me] == SEAT_GONE && empty(down[me]))
-#define MUST_END (over[me] || ended[me] || CUT_OFF)
+#define MUST_END (over[me] || ended[me] || CUT_OFF || cut[me])
 #define OUTSIDE(i) (HAS(workers[me], i) && arrived[i] < known[me])
 #define LEAVER(i) (HAS(workers[me], i) && (left[i] >= known[me] || closed[i]))
 #define UNPUSHED(i) (HAS(workers[me], i) && arrived[i] == known[me] && pushed[i] <= answered[NOW])
@@ -565,6 +652,7 @@ inline close(r)
     over[r] = false;
     change[r] = false;
     ended[r] = false;
+    cut[r] = false;
     known[r] = 0;
     k = 0;
     do
@@ -592,6 +680,15 @@ meet:
         if
         :: atomic { begun[me] -> begun[me] = false }
         :: atomic { !begun[me] && (ended[me] || CUT_OFF) -> goto out }
+#if RESTARTS
+        :: atomic { !begun[me] && !ended[me] && cut[me] ->
+            cut[me] = false;
+            if
+            :: known[me] > 0 -> tell(RETURN, false); goto meet
+            :: else -> goto out /* it does not know that the job is durable */
+            fi
+        }
+#endif
         :: atomic { INPUT -> read(); goto meet }
         :: atomic { leaves > 0 && !ended[me] -> leaves--; tell(LEAVE, false); goto out }
         :: atomic { timeout && generation == 0 -> goto out } /* too few workers have come */
@@ -600,7 +697,7 @@ meet:
             arrived[me] = known[me];
             pushed[me] = 0;
             if
-            :: first[me] == me ->
+            :: first[me] == me && !OLD ->
                 disagree = trained[me] && step[me] != start[me];
                 assert(!disagree);
                 i = 0;
@@ -619,6 +716,12 @@ set_up:
         :: atomic { MUST_END -> goto failed }
         :: atomic { errors > 0 -> errors--; goto failed }
         fi;
+#if RESTARTS
+        if
+        :: step[me] == STEPS -> goto finish
+        :: else
+        fi;
+#endif
 train:
         if
         :: d_step {
@@ -635,22 +738,7 @@ train:
             wish[me] = false
         }
             if
-            :: atomic {
-                step[me] == STEPS ->
-                keep();
-                i = 0;
-                a = 0;
-                do
-                :: i < STEPS -> a = a + HAS(own[me].done_by[i], me); i++
-                :: else -> break
-                od;
-#ifndef FAULT_RUN_AHEAD /* finds this one first */
-                miscounted = a != counted[me];
-                assert(!miscounted);
-#endif
-                tell(DONE, false);
-                goto out
-            }
+            :: step[me] == STEPS -> goto finish
             :: atomic {
                 step[me] < STEPS && ends[NOW] ->
                 keep();
@@ -668,6 +756,38 @@ train:
         :: atomic { aborts > 0 -> aborts--; keep(); tell(ABORT, true); goto out }
         fi;
         goto train;
+finish:
+        atomic {
+            keep();
+            i = 0;
+            a = 0;
+            do
+            :: i < STEPS -> a = a + HAS(own[me].done_by[i], me); i++
+            :: else -> break
+            od;
+            i = 0;
+#ifndef FAULT_RUN_AHEAD /* finds this one first */
+            miscounted = a != counted[me];
+            assert(!miscounted);
+#endif
+            a = 0;
+            tell(DONE, false)
+        };
+#if RESTARTS
+#ifdef FAULT_NO_ANSWER
+        gone_done = true;
+        goto out;
+#endif
+done: /* waits for the answer */
+        if
+        :: atomic { ended[me] -> gone_done = gone_done || seat[me] == SEAT_DONE; goto out }
+        :: atomic { !ended[me] && cut[me] -> goto meet }
+        :: atomic { CUT_OFF && !cut[me] -> goto out }
+        :: atomic { INPUT -> read(); goto done }
+        fi;
+#else
+        goto out;
+#endif
 failed:
         atomic {
             keep();
@@ -681,27 +801,45 @@ out:
     } unless { closed[me] }
 }
 
+inline starts_again()
+{
+    cut[me] = false;
+    begun[me] = false;
+    over[me] = false;
+    ended[me] = false;
+    left[me] = known[me]
+}
+
 active proctype server()
 {
     mtype type;
     byte a, b, c, d;
+#if RESTARTS
+end_without_workers:
+#endif
 meet:
     if
-    :: atomic { begun[me] -> begun[me] = false; arrived[me] = known[me] }
-    :: atomic { !begun[me] && (ended[me] || CUT_OFF) -> goto out }
-    :: atomic { INPUT -> read(); goto meet }
+#if RESTARTS
+    :: atomic { cut[me] -> starts_again(); goto meet }
+#endif
+    :: atomic { begun[me] && !cut[me] -> begun[me] = false; arrived[me] = known[me] }
+    :: atomic { !begun[me] && !cut[me] && (ended[me] || CUT_OFF) -> goto out }
+    :: atomic { INPUT && !cut[me] -> read(); goto meet }
     :: atomic { timeout && generation == 0 -> goto out }
     fi;
 serve:
     if
+#if RESTARTS
+    :: atomic { cut[me] -> starts_again(); goto meet }
+#endif
     :: d_step {
-        !ANY(OUTSIDE) && !ANY(UNPUSHED) ->
+        !cut[me] && !ANY(OUTSIDE) && !ANY(UNPUSHED) ->
         answered[NOW]++;
         ends[NOW] = ends[NOW] || (answered[NOW] % BUCKETS == 0 && ANY(WISHES))
     }
-    :: atomic { INPUT -> read() }
+    :: atomic { INPUT && !cut[me] -> read() }
     :: atomic {
-        MUST_END || (!ANY(OUTSIDE) && ANY(LEAVER)) ->
+        !cut[me] && (MUST_END || (!ANY(OUTSIDE) && ANY(LEAVER))) ->
         left[me] = known[me];
         tell(READY, ANY(STAYER));
         goto meet
@@ -736,12 +874,18 @@ end_wait:
         EACH(HEARS)
         EACH(CLOSES)
         EACH(IS_SILENT)
+#if RESTARTS
+        :: restarts > 0 && generation > 0 && (!job_ended || finished) -> event = EVENT_RESTART
+        :: awaits && !job_ended && AWAITS -> event = EVENT_PATIENCE
+#endif
         fi;
         d_step {
             if
             :: event == EVENT_MESSAGE -> hear(who)
             :: event == EVENT_CLOSED -> lost(who)
             :: event == EVENT_SILENT -> silences--; say(who, END, 0, 0, 0, 0); lost(who)
+            :: event == EVENT_RESTART -> restart()
+            :: event == EVENT_PATIENCE -> awaits = false
             fi;
             settle();
             who = 0;
@@ -759,6 +903,15 @@ active proctype faults()
     byte k;
     do
     EACH(DIES)
-    :: atomic { true -> deaths = 0; leaves = 0; aborts = 0; silences = 0; errors = 0; break }
+    :: atomic {
+        true ->
+        deaths = 0;
+        leaves = 0;
+        aborts = 0;
+        silences = 0;
+        errors = 0;
+        restarts = 0;
+        break
+    }
     od
 }
