@@ -25,7 +25,7 @@
 # and ends with 77. tests/may_skip.txt names the tests that may do so.
 set(psring_seconds
     machines 150 cuda_gpu_check 130 spin 100 failures 80 stalls 65 fault_trials 60 strangers 50 test_vcluster 45 bench 40 cuda_sweep 35 slurm 35
-    test_run_scaling 35 test_distance 30 install 35 live 30 train 30 elastic 30 run_consistency 25 wire_bytes 25 bottleneck 25 cuda_nccl_faults 20
+    test_run_scaling 35 test_distance 30 install 35 live 30 train 30 elastic 30 restart 40 run_consistency 25 wire_bytes 25 bottleneck 25 cuda_nccl_faults 20
     cuda_train_emulated 20 test_page 20 addresses 20 rendezvous 20 auto_command 15 test_allreduce 15 test_fit 15
     bytes 12 simulate 12 test_membership 8 test_rendezvous 8 test_watchdog_close 8 test_server 8
     quick 1 network 10 slow 20)
