@@ -367,6 +367,7 @@ static int run_on_world(const struct command *command, struct config *config, en
     signal(SIGTERM, on_terminate);
     status = meet(config, usage, &world, &argc, &argv);
     if (status == STATUS_OK && world->rank == 0)
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): not OK without a command */
         signal(SIGINT, command->on_interrupt);
     if (status == STATUS_OK)
         status = command->run(config, world);

@@ -183,7 +183,6 @@ for script in run_scaling.sh run_consistency.sh run_recipes.sh simulate.sh paper
     expect "$script with CDPATH" helps "$script"
 done
 
-here=$scripts
 # shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/provenance.sh
 . "$scripts/sweep/provenance.sh"
 tree=$folder/tree
