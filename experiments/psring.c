@@ -366,8 +366,8 @@ static int run_on_world(const struct command *command, struct config *config, en
         return exit_code(status);
     signal(SIGTERM, on_terminate);
     status = meet(config, usage, &world, &argc, &argv);
+    CHECK(status != STATUS_OK || command);
     if (status == STATUS_OK && world->rank == 0)
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): not OK without a command */
         signal(SIGINT, command->on_interrupt);
     if (status == STATUS_OK)
         status = command->run(config, world);
