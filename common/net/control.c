@@ -203,7 +203,9 @@ static int move_all(int socket, struct iovec *pieces, int count, bool sending, i
             return errno == EPIPE ? ECONNRESET : errno;
         if (timeout_ms < 0)
             return begun || secure_holds_output(socket) ? ETIMEDOUT : EAGAIN;
-        int error = stream_wait(socket, sending ? POLLOUT : POLLIN, deadline_ns, NULL, NULL);
+        int error = secure_settle(socket, deadline_ns); /* its queue is full */
+        if (error == 0)
+            error = stream_wait(socket, sending ? POLLOUT : POLLIN, deadline_ns, NULL, NULL);
         if (error != 0)
             return error;
     }

@@ -369,8 +369,11 @@ static void find_missing(struct attempt *a)
 {
     const struct members *missing = &shrink_newest_base(a)->missing;
     for (int i = 0; i < a->reunion->count; i++) {
-        if (members_have(missing, i) && address_port(&a->reunion->at[i]) > 0)
-            probe(a, i);
+        bool due = a->comers[i].probe_ms < PROBE_EVERY_MS_MOST && a->comers[i].fate != ENDED;
+        if (!members_have(missing, i) || address_port(&a->reunion->at[i]) == 0 || !due)
+            continue;
+        probe(a, i);
+        shrink_hold(a);
     }
 }
 
@@ -708,7 +711,7 @@ enum status shrink_next_world(struct world **out, struct world *failed, struct a
         }
         if (a->deadline_ns > 0 && clock_now_ns() >= a->deadline_ns)
             TRY(gave_up(a, failed));
-        clock_sleep_until_ns(clock_now_ns() + PAUSE_MS * NS_PER_MS);
+        clock_sleep_until_ns(clock_now_ns() + (PAUSE_MS << a->dismissed) * NS_PER_MS);
     }
     drain(&m->listener);
     door_clear(m->door);

@@ -119,6 +119,7 @@ struct attempt {
     int summoner; /* a lower identity that leads and awaits this process; INT_MAX: none */
     int64_t timeout_ms, deadline_ns;
     enum status refused; /* why a newcomer may not enter */
+    int dismissed;       /* times that a newcomer waited at a door and was not let in */
     int called;          /* newcomers that this leader has called */
     uint64_t tickets[SHRINK_CALLS_MOST];
     int sockets[SHRINK_RANKS_MOST]; /* copies of the comers' sockets, for listener_wait; -1: none */

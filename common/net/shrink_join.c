@@ -30,6 +30,7 @@
 #include "common/base/clock.h"
 #include "common/net/host.h"
 #include "common/net/rendezvous.h"
+#include "common/net/secure.h"
 #include "common/net/shrink_impl.h"
 #include "common/net/world_impl.h"
 
@@ -40,6 +41,7 @@ enum {
     CALL_MS = 300,    /* the ranks that wait for the leader are patient for longer */
     VISITORS = 32,    /* at one door; further ones come again */
     EVENTS_MOST = 16, /* of one look at the door: strangers do not delay a step */
+    DISMISSED_MOST = 8,
 };
 
 /* Followed by the job's options. */
@@ -339,7 +341,9 @@ struct claim shrink_claim_of(const struct attempt *a)
 
 void shrink_learn(struct reunion *m, const struct claim *claim)
 {
-    bool sound = claim->first >= 0 && claim->first < SHRINK_RANKS_MOST;
+    /* One that has missed a world may have wrong addresses. */
+    bool sound =
+        claim->first >= 0 && claim->first < SHRINK_RANKS_MOST && claim->base.epoch >= m->base.epoch;
     for (int i = 0; i < SHRINK_GUESTS_MOST && sound; i++) {
         int identity = claim->first + i;
         if (identity >= SHRINK_RANKS_MOST || !members_have(&claim->promise.members, identity))
@@ -377,7 +381,7 @@ static void call_on(struct attempt *a, const struct invitation *guest, struct vi
     shrink_hold(a);
     if (error != 0)
         return;
-    a->comers[m->count] = (struct comer){.fate = COME, .socket = socket};
+    a->comers[m->count] = (struct comer){.socket = socket}; /* it awaits no HOLD */
     m->at[m->count] = guest->at;
     members_add(&next->members, m->count++);
 }
@@ -469,26 +473,47 @@ static enum outcome follow_leader(struct attempt *a, int socket)
     return outcome;
 }
 
-/* What the door has said: WAIT, or why the newcomer may not enter. */
-static enum outcome hear_door(struct attempt *a, int socket)
+/* The rank has ended, or its world has changed without this newcomer. With --secure it may have
+ * other keys. */
+static enum outcome was_dismissed(struct attempt *a, int socket)
 {
-    struct rendezvous_answer said = {0};
-    int error = control_receive(socket, &said, sizeof said - 1, SHRINK_ANSWER_MS, NULL, NULL);
-    if (error == ECONNRESET)
-        return AGAIN; /* the rank has ended, or its world has changed without this newcomer */
-    bool valid = error == 0 && said.head.type == CONTROL_ANSWER;
-    if (!valid || (said.head.value != STATUS_OK && said.head.value != STATUS_USAGE)) {
+    int error = secure_error(socket);
+    if (error == EKEYREJECTED || error == EPROTO)
+        a->refused = FAIL(STATUS_USAGE,
+                          "--join %s: the worker there has other keys, or none; give all workers "
+                          "the same --secure folder",
+                          a->reunion->door->address);
+    else if (a->dismissed >= DISMISSED_MOST)
+        a->refused = FAIL(STATUS_TRANSPORT,
+                          "join: the job has continued %d times without this worker; let no "
+                          "firewall or address translation stand between it and the workers",
+                          a->dismissed);
+    return a->refused == STATUS_OK ? AGAIN : REFUSED;
+}
+
+/* Acts on what the door has said. `said` ends with a 0. */
+static enum outcome hear_door(struct attempt *a, int socket, struct rendezvous_answer *said,
+                              size_t *have)
+{
+    enum control_read got = control_read(socket, said, sizeof *said - 1, have);
+    if (got == CONTROL_NOTHING)
+        return WAIT;
+    a->refused = STATUS_OK;
+    if (got == CONTROL_CLOSED)
+        return was_dismissed(a, socket);
+    if (got != CONTROL_MESSAGE || said->head.type != CONTROL_ANSWER ||
+        (said->head.value != STATUS_OK && said->head.value != STATUS_USAGE)) {
         a->refused = FAIL(STATUS_PROTOCOL,
                           "--join %s: the program there is not a worker of a job; give the "
                           "address that a worker of the job prints when it starts",
                           a->reunion->door->address);
         return REFUSED;
     }
-    a->refused = (enum status)said.head.value;
-    if (a->refused == STATUS_OK)
+    a->refused = (enum status)said->head.value;
+    if (a->refused == STATUS_OK && a->dismissed++ == 0)
         log_info("waits until the workers have done their step");
-    else
-        log_error("%s", said.text);
+    else if (a->refused != STATUS_OK)
+        log_error("%s", said->text);
     return a->refused == STATUS_OK ? WAIT : REFUSED;
 }
 
@@ -507,8 +532,10 @@ enum outcome shrink_enter(struct attempt *a, int *socket)
     struct reunion *m = a->reunion;
     struct approach approach = {.door = m->door, .reunion = m, .socket = -1};
     struct rendezvous place = {0};
+    struct rendezvous_answer said = {0};
     const char *unknown = NULL;
     enum outcome outcome = WAIT;
+    size_t have = 0;
     if (getrandom(&approach.ticket, sizeof approach.ticket, 0) != (ssize_t)sizeof approach.ticket)
         approach.ticket = (uint64_t)clock_now_ns() ^ (uint64_t)getpid();
     a->refused = rendezvous_parse(m->door->address, &place);
@@ -540,7 +567,7 @@ enum outcome shrink_enter(struct attempt *a, int *socket)
                 stream_close(&caller);
             continue;
         case LISTENER_WATCHED:
-            outcome = hear_door(a, approach.socket);
+            outcome = hear_door(a, approach.socket, &said, &have);
             continue;
         case LISTENER_TIMEOUT:
         case LISTENER_CANCELLED:

@@ -19,6 +19,7 @@
 #include "common/base/status.h"
 #include "common/net/control.h"
 #include "common/net/rendezvous.h"
+#include "common/net/secure.h"
 #include "common/net/world_impl.h"
 
 /* The beginning of every message. Its type is CONTROL_WORLD + the call. */
@@ -91,7 +92,8 @@ static void name_late(const struct exchange *e, int index, char *text, size_t si
     size_t used = 0;
     for (int i = index; i < e->group->size; i++) {
         char name[96], byte;
-        if (recv(socket_of(e, i), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0)
+        if (recv(socket_of(e, i), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
+            secure_has_input(socket_of(e, i)))
             continue;
         name_rank(e, i, name, sizeof name);
         if (used + strlen(name) + 12 > size) {

@@ -158,6 +158,8 @@ static void begin(struct coordinator *c, struct seat **order, int workers)
     c->accounted = 0;
     c->failures = first->trained && first->last.place.step > c->step ? 0 : c->failures;
     c->step = ahead ? ahead->last.place.step : 0;
+    if (c->has_weights && !ahead)
+        log_warn("neither the server nor a worker has the weights any more: training begins again");
     c->has_weights = c->has_weights || first->trained;
     struct membership_frame frame = {
         .head = {.type = MEMBERSHIP_GENERATION, .group = c->generation},

@@ -470,6 +470,7 @@ static bool is_lost(struct member *member)
  * process took the connection and is silent. */
 static enum status reach(struct member *member, bool (*stop)(void))
 {
+    enum { AGAIN_MS = 200, FIRST_MS = 3000 }; /* the first attempt may come late, after a step */
     enum status status = STATUS_OK;
     const struct member_options *options = &member->options;
     if (!is_lost(member))
@@ -478,10 +479,19 @@ static enum status reach(struct member *member, bool (*stop)(void))
     stream_close(&member->socket);
     int64_t since_ms = (clock_now_ns() - member->lost_ns) / NS_PER_MS;
     int64_t left_ms = options->startup_timeout_ms - since_ms;
-    TRY(membership_connect(options->address, options->token, left_ms > 1 ? left_ms : 1, is_stopped,
-                           &stop, &member->socket));
+    bool answered = member->heard; /* the server that was lost */
+    if (left_ms <= 0 && !answered)
+        return FAIL(STATUS_TIMEOUT,
+                    "the server at %s does not answer within %g s; start it again with the same "
+                    "command (and --secure folder), or give a larger --startup-timeout",
+                    options->address, (double)options->startup_timeout_ms / 1000);
+    if (!answered)
+        clock_sleep_until_ns(clock_now_ns() + AGAIN_MS * NS_PER_MS);
+    TRY(membership_connect(options->address, options->token,
+                           left_ms > FIRST_MS || !answered ? left_ms : FIRST_MS, is_stopped, &stop,
+                           &member->socket));
     member->reader.have = 0;
-    member->lost = member->joined = false;
+    member->lost = member->joined = member->heard = false;
     TRY(thread_start(&member->thread, "psring-member", run, member));
 out:
     return status;

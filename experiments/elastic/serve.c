@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "common/net/address.h"
+#include "common/net/secure.h"
 #include "experiments/elastic/coordinator.h"
 #include "experiments/elastic/elastic.h"
 
@@ -25,7 +26,7 @@ out:
 
 static void warn_of_network(const struct coordinator *coordinator)
 {
-    if (!address_is_loopback(&coordinator->listener.address))
+    if (!address_is_loopback(&coordinator->listener.address) && !secure_is_on)
         log_warn("--listen %s: other hosts can connect, and a host that reads the traffic can "
                  "read the token and the weights, and join; listen only in a network that you "
                  "trust",
@@ -109,7 +110,8 @@ enum status elastic_serve(struct config *serve)
     } else if (status == STATUS_OK) {
         status = lead(coordinator, job, &config, &generation);
     }
-    if (status != STATUS_OK && coordinator)
+    /* The members of a job that has begun may have newer weights: they wait for the next start. */
+    if (status != STATUS_OK && coordinator && record.generation == 0)
         coordinator_end(coordinator, status,
                         "the servers cannot serve this job; read their messages");
     TRY(status);

@@ -160,9 +160,18 @@ done
 ends 0 1 2 9 10 11
 ends 137 0
 
-# A newcomer that is stopped when its step comes costs the others no step.
+# Two come in one meeting.
 begins 2 --backend ring --steps 150 --compute real:20
-worker --elastic --backend ring --steps 150 --compute real:20 --join "$address" --join-after 100
+for number in 2 3; do
+    worker --elastic --backend ring --steps 150 --compute real:20 --join "$address" --join-after 100
+    says $number 'waits until'
+done
+ends 0 0 1 2 3
+grep -q 'worker 3 on .* has joined: 4 workers' "$folder/worker.0" || fail "two come in one meeting: $(rows)"
+
+# A newcomer that is stopped when its step comes costs the others no step.
+begins 2 --backend ring --steps 150 --compute real:20 --timeout 3
+worker --elastic --backend ring --steps 150 --compute real:20 --timeout 3 --join "$address" --join-after 100
 says 2 'waits until'
 signal STOP 2
 ends 0 0 1

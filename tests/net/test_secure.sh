@@ -59,15 +59,22 @@ same 3 --backend ps --servers 3 --placement colocated --transport tcp
 same 3 --backend ring --transport zmq
 same 4 --backend ps --transport zmq
 
-# meet KEYS-OF-RANK-0 KEYS-OF-RANK-1: both ranks fail.
+# listens PORT: whether a process listens there.
+listens()
+{
+    awk -v "port=:$(printf %04X "$1")" 'substr($2, 9) == port && $4 == "0A" { found = 1 } END { exit !found }' /proc/net/tcp
+}
+
+# meet KEYS-OF-RANK-0 KEYS-OF-RANK-1: both ranks fail, rank 1 first.
 meet()
 {
     local rank port code pids=() secure=("$@")
     port=$(free_port)
     for rank in 0 1; do
-        PSRING_SECURE=${secure[rank]} timeout --kill-after=5 120 "$psring" bench --startup-timeout 2 \
+        PSRING_SECURE=${secure[rank]} timeout --kill-after=5 120 "$psring" bench --startup-timeout $((6 - 3 * rank)) \
             --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world-size 2 >"$folder/rank.$rank" 2>&1 &
         pids+=($!)
+        within listens "$port" || fail "rank 0 does not listen: $(cat "$folder"/rank.*)"
     done
     for rank in 0 1; do
         code=0

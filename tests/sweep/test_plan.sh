@@ -129,7 +129,7 @@ for model in resnet50:25557032 vgg16:138357544 gpt2:124439808 bert-large:3362261
 done
 
 # json_string quotes every character that a name can have.
-# shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/provenance.sh
+# shellcheck source=/dev/null
 . "$root/experiments/sweep/provenance.sh"
 said=$(json_string $'a\nb\t\r"\\')
 expect "json_string says $said" test "$said" = '"ab\t\"\\"'
