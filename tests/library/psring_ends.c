@@ -1,7 +1,6 @@
 /* libpsring: errors. Nothing is left, and nothing is printed. */
 #include "tests/lib/psring_ranks.h"
 
-#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -471,51 +470,7 @@ Test(psring, ranks_that_differ_on_each_host)
     }
 }
 
-/* -------- nothing is left, nothing is printed ------------------------------------------------- */
-
-static int entries(const char *folder)
-{
-    int count = 0;
-    DIR *dir = opendir(folder);
-    while (dir && readdir(dir))
-        count++;
-    closedir(dir);
-    return count;
-}
-
-static void one_life(const struct psring_options *options)
-{
-    struct psring *world;
-    struct psring_handle *handle;
-    int32_t one = 1;
-    MUST(psring_init(&world, options) == PSRING_OK);
-    MUST(psring_allreduce_start(world, &one, 1, PSRING_INT32, PSRING_SUM, &handle) == PSRING_OK);
-    MUST(psring_wait(&handle) == PSRING_OK && one == psring_size(world));
-    MUST(psring_finalize(&world) == PSRING_OK);
-}
-
-static void do_lives(const struct psring_options *options)
-{
-    enum { LIVES = 1000 };
-    int descriptors = 0, threads = 0;
-    for (int life = 0; life < LIVES; life++) {
-        one_life(options);
-        if (life == 1) { /* what the first life has opened may stay open */
-            descriptors = entries("/proc/self/fd");
-            threads = entries("/proc/self/task");
-        }
-    }
-    MUST(entries("/proc/self/fd") == descriptors);
-    MUST(entries("/proc/self/task") == threads);
-}
-
-Test(psring, a_thousand_lives)
-{
-    for (int size = 1; size <= 2; size++) {
-        const struct job job = {.options = {.size = size}, .run = do_lives};
-        run_ranks(&job, 0);
-    }
-}
+/* -------- nothing is printed ------------------------------------------------------------------ */
 
 static char logged[4096];
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 /* What the allocator keeps for itself: SLACK_BYTES, and a few bytes for each world. */
-enum { FEW = 40, MANY = 1000, FIRST = 10, LENGTH = 20000, SLACK_BYTES = 4096, WORLD_BYTES = 16 };
+enum { FEW = 150, MANY = 1000, FIRST = 10, LENGTH = 20000, SLACK_BYTES = 16384, WORLD_BYTES = 16 };
 
 struct usage {
     int descriptors, threads;
@@ -85,24 +85,29 @@ static void live_often(const struct psring_options *options)
     }
 }
 
-static void check(const char *backend, const char *transport)
+static void check(int size, const char *backend, const char *transport)
 {
-    run_ranks(&(struct job){.options = {.size = 3, .backend = backend, .transport = transport},
+    run_ranks(&(struct job){.options = {.size = size, .backend = backend, .transport = transport},
                             .run = live_often},
               0);
 }
 
+Test(often, worlds_of_one)
+{
+    check(1, "auto", "auto");
+}
+
 Test(often, worlds_over_tcp)
 {
-    check("ring", "tcp");
+    check(3, "ring", "tcp");
 }
 
 Test(often, worlds_over_zmq)
 {
-    check("ring", "zmq");
+    check(3, "ring", "zmq");
 }
 
 Test(often, worlds_that_choose)
 {
-    check("auto", "auto");
+    check(3, "auto", "auto");
 }
