@@ -32,6 +32,21 @@ char *text_of_file(const char *path, size_t *length)
     return text;
 }
 
+bool text_difference(const char *theirs, const char *own, char *text, size_t size)
+{
+    while (*theirs || *own) {
+        int a = (int)strcspn(theirs, "\n"), b = (int)strcspn(own, "\n");
+        if (a != b || strncmp(theirs, own, (size_t)a) != 0) {
+            snprintf(text, size, "%.*s, the job with %.*s", b > 0 ? b : 7, b > 0 ? own : "nothing",
+                     a > 0 ? a : 7, a > 0 ? theirs : "nothing");
+            return true;
+        }
+        theirs += a + (theirs[a] != '\0');
+        own += b + (own[b] != '\0');
+    }
+    return false;
+}
+
 void line_add(struct line *line, const char *format, ...)
 {
     va_list arguments;

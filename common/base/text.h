@@ -2,6 +2,7 @@
 #ifndef PSRING_COMMON_BASE_TEXT_H
 #define PSRING_COMMON_BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct line {
@@ -15,6 +16,11 @@ struct line line_in(char *text, size_t size);
 /* Returns the file's bytes up to the first zero byte; the caller frees them. NULL: the file cannot
  * be read (errno), or is empty. Sets *length to their number; `length` may be NULL. */
 char *text_of_file(const char *path, size_t *length);
+
+/* Finds the first line in which two texts differ, such as "--batch=8" and "--batch=16", and writes
+ * "OWN, the job with THEIRS" into `text`; "nothing" stands for no line. False: they are the same.
+ */
+bool text_difference(const char *theirs, const char *own, char *text, size_t size);
 
 /* Appends as much as still fits. */
 __attribute__((format(printf, 2, 3))) void line_add(struct line *line, const char *format, ...);

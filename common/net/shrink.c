@@ -48,7 +48,7 @@
 enum {
     HOLD_MS = 200,
     GRACE_MS = 1000,     /* after a time-out: for ranks that come later than the others */
-    CONNECT_MS = 1500,   /* even a stopped process accepts at once, unless a packet is lost */
+    CONNECT_MS = 1200,   /* even a stopped process accepts at once, unless a packet is lost */
     PAUSE_MS = 50,       /* before all begin again */
     PROBE_MS = 100,      /* for a connection that only shows whether a process lives */
     PROBE_EVERY_MS = 50, /* doubles up to the next one */

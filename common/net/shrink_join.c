@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/text.h"
 #include "common/net/host.h"
 #include "common/net/rendezvous.h"
 #include "common/net/secure.h"
@@ -183,24 +184,6 @@ static void receive_visitor(struct door *door, const struct hello *hello, int so
         (struct visitor){.until_ns = clock_now_ns() + KNOCK_MS * NS_PER_MS};
 }
 
-/* The first line in which the two differ, such as "--batch=8" and "--batch=16". */
-static bool find_difference(const char *job, const char *own, char *text, size_t size)
-{
-    while (*job || *own) {
-        int a = (int)strcspn(job, "\n"), b = (int)strcspn(own, "\n");
-        if (a != b || strncmp(job, own, (size_t)a) != 0) {
-            snprintf(text, size,
-                     "join: this worker was started with %.*s, the job with %.*s; start all "
-                     "workers with the same options",
-                     b ? b : 7, b ? own : "nothing", a ? a : 7, a ? job : "nothing");
-            return true;
-        }
-        job += a + (job[a] != '\0');
-        own += b + (own[b] != '\0');
-    }
-    return false;
-}
-
 /* Whether a leader will be able to call on it. Its listener takes this hello for a stranger's. */
 static bool is_reachable(const struct invitation *guest)
 {
@@ -214,13 +197,15 @@ static bool is_reachable(const struct invitation *guest)
 static bool objection(const struct door *door, const struct knock *knock, const struct world *world,
                       char *text, size_t size)
 {
-    char at[ADDRESS_URI_BYTES];
+    char at[ADDRESS_URI_BYTES], found[200];
     int admitted = 0;
     for (int i = 0; i < door->count; i++)
         admitted += door->visitors[i].admitted;
-    if (find_difference(door->job, knock->job, text, size))
-        return true;
-    if (world->reunion->count > SHRINK_RANKS_MOST - VISITORS)
+    if (text_difference(door->job, knock->job, found, sizeof found))
+        snprintf(text, size,
+                 "join: this worker was started with %s; start all workers with the same options",
+                 found);
+    else if (world->reunion->count > SHRINK_RANKS_MOST - VISITORS)
         snprintf(text, size,
                  "join: %d workers have joined the job so far, expected fewer than %d; "
                  "start it again",

@@ -10,6 +10,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/descriptors.h"
+#include "common/base/text.h"
 #include "common/net/address.h"
 #include "common/net/control.h"
 
@@ -95,25 +96,6 @@ void seat_lost(struct coordinator *c, struct seat *seat, const char *how)
 
 /* -------- messages of members ----------------------------------------------------------------- */
 
-/* Finds the first line in which the two differ, such as "--batch=8" and "--batch=16". */
-static bool find_difference(const char *job, const char *own, char *text, size_t size)
-{
-    while (*job || *own) {
-        int a = (int)strcspn(job, "\n"), b = (int)strcspn(own, "\n");
-        if (a != b || strncmp(job, own, (size_t)a) != 0) {
-            snprintf(text, size,
-                     "this worker was started with %.*s, the job with %.*s; start all workers with "
-                     "the same options",
-                     b > 0 ? b : 7, b > 0 ? own : "nothing", a > 0 ? a : 7,
-                     a > 0 ? job : "nothing");
-            return true;
-        }
-        job += a + (job[a] != '\0');
-        own += b + (own[b] != '\0');
-    }
-    return false;
-}
-
 static void take_job(struct coordinator *c, const struct seat *seat)
 {
     struct coordinator_job *job = &c->job;
@@ -169,7 +151,7 @@ static void take_place(struct seat *seat)
 
 static void hear_join(struct coordinator *c, struct seat *seat)
 {
-    char text[600];
+    char text[600], found[500];
     bool worker = seat_is_worker(seat), returns = seat->last.head.type == MEMBERSHIP_RETURN;
     if (c->has_job && c->job.summoned) {
         seat_refuse(c, seat, STATUS_USAGE,
@@ -191,7 +173,9 @@ static void hear_join(struct coordinator *c, struct seat *seat)
     }
     if (worker && !c->has_job)
         take_job(c, seat);
-    else if (worker && find_difference(c->job.options, seat->reader.text, text, sizeof text)) {
+    else if (worker && text_difference(c->job.options, seat->reader.text, found, sizeof found)) {
+        snprintf(text, sizeof text,
+                 "this worker was started with %s; start all workers with the same options", found);
         seat_refuse(c, seat, STATUS_USAGE, text);
         return;
     }
