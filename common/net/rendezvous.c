@@ -207,7 +207,7 @@ void rendezvous_missing(char (*hosts)[RENDEZVOUS_NAME_BYTES], int world_size, ch
 
 /* -------- answers ----------------------------------------------------------------------------- */
 
-static int answer(int socket, enum status status, const char *text)
+int rendezvous_tell(int socket, enum status status, const char *text)
 {
     struct control_head head = {.type = CONTROL_ANSWER, .value = status};
     return control_send(socket, &head, sizeof head, text, strlen(text), TELL_MS);
@@ -216,7 +216,7 @@ static int answer(int socket, enum status status, const char *text)
 /* A rank that cannot get the answer sees the connection close. */
 static void refuse(struct gathering *g, int socket, enum status status, const char *text)
 {
-    answer(socket, status, text);
+    rendezvous_tell(socket, status, text);
     if (g->refused_count == REFUSED_MOST)
         stream_close(&g->refused[--g->refused_count]);
     g->refused[g->refused_count++] = socket;
@@ -324,7 +324,7 @@ static enum status admit(struct gathering *g, const struct hello *hello, int soc
 static enum status begin(struct gathering *g)
 {
     for (int rank = 1; rank < g->rendezvous->options->size; rank++) {
-        if (answer(g->sockets[rank], STATUS_OK, "") != 0)
+        if (rendezvous_tell(g->sockets[rank], STATUS_OK, "") != 0)
             return has_left(g, rank);
     }
     return STATUS_OK;

@@ -197,7 +197,7 @@ enum status shrink_next_world(struct world **out, struct world *failed, struct a
 struct door *door_open(const union address *here, bool first, const struct world_options *options);
 void door_close(struct door **door);
 void door_close_in_child(const struct door *door);
-/* After a new world: those that are not in it knock again. */
+/* After a new world: those that wanted to be in it, and are not, knock again. */
 void door_clear(struct door *door);
 
 struct claim shrink_claim_of(const struct attempt *a);

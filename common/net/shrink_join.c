@@ -17,7 +17,8 @@
  * gets no GO gives up its identity and its socket, and knocks again: to those who may have entered
  * the world with it, it has ended. An identity is given once. A leader gives one above all that any
  * comer knows, and whoever may follow a world has a comer that knows its identities. A leader calls
- * on a newcomer once: one that does not answer costs the others one attempt.
+ * on a newcomer once. One that does not answer costs the others an attempt, in which they wait for
+ * it as for a rank.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -38,7 +39,6 @@
 enum {
     JOB_BYTES = 4096, /* the options as text */
     KNOCK_MS = 5000,  /* from hello to KNOCK */
-    TELL_MS = 1000,
     CALL_MS = 300,    /* the ranks that wait for the leader are patient for longer */
     VISITORS = 32,    /* at one door; further ones come again */
     EVENTS_MOST = 16, /* of one look at the door: strangers do not delay a step */
@@ -110,11 +110,20 @@ struct door *door_open(const union address *here, bool first, const struct world
     return door;
 }
 
+static void dismiss(struct door *door, int index)
+{
+    stream_close(&door->sockets[index]);
+    door->count--;
+    door->sockets[index] = door->sockets[door->count];
+    door->visitors[index] = door->visitors[door->count];
+}
+
 void door_close(struct door **door)
 {
     if (!*door)
         return;
-    door_clear(*door);
+    while ((*door)->count > 0)
+        dismiss(*door, (*door)->count - 1);
     listener_close(&(*door)->listener);
     free(*door);
     *door = NULL;
@@ -128,18 +137,12 @@ void door_close_in_child(const struct door *door)
         close(door->listener.socket);
 }
 
-static void dismiss(struct door *door, int index)
-{
-    stream_close(&door->sockets[index]);
-    door->count--;
-    door->sockets[index] = door->sockets[door->count];
-    door->visitors[index] = door->visitors[door->count];
-}
-
 void door_clear(struct door *door)
 {
-    while (door && door->count > 0)
-        dismiss(door, door->count - 1);
+    for (int i = door ? door->count - 1 : -1; i >= 0; i--) {
+        if (door->visitors[i].admitted && door->visitors[i].knock.after <= door->step)
+            dismiss(door, i);
+    }
 }
 
 /* The newcomers that may enter the next world; `door` may be NULL. */
@@ -151,12 +154,6 @@ static void door_guests(const struct door *door, struct invitation guests[SHRINK
         if (visitor->admitted && visitor->knock.after <= door->step)
             guests[count++] = visitor->knock.invitation;
     }
-}
-
-static int answer(int socket, enum status status, const char *text)
-{
-    struct control_head head = {.type = CONTROL_ANSWER, .value = status};
-    return control_send(socket, &head, sizeof head, text, strlen(text), TELL_MS);
 }
 
 /* Someone has said hello. */
@@ -174,7 +171,7 @@ static void receive_visitor(struct door *door, const struct hello *hello, int so
         why = "join: this process belongs to another job; give all workers one --token "
               "(PSRING_TOKEN)";
     if (why)
-        answer(socket, STATUS_USAGE, why);
+        rendezvous_tell(socket, STATUS_USAGE, why);
     if (why || door->count == VISITORS) {
         stream_close(&socket);
         return;
@@ -233,7 +230,8 @@ static bool admit(const struct door *door, struct visitor *visitor, const struct
     visitor->knock.job[visitor->have - KNOCK_BYTES] = '\0';
     bool refused = objection(door, &visitor->knock, world, text, sizeof text);
     visitor->admitted = !refused;
-    return answer(socket, refused ? STATUS_USAGE : STATUS_OK, refused ? text : "") == 0 && !refused;
+    return rendezvous_tell(socket, refused ? STATUS_USAGE : STATUS_OK, refused ? text : "") == 0 &&
+           !refused;
 }
 
 /* Reads what has arrived from a visitor. */
@@ -562,8 +560,10 @@ enum outcome shrink_enter(struct attempt *a, int *socket)
     stream_close(&approach.socket);
     if (outcome != AGREED)
         listener_close(&m->listener); /* to all others, this identity has ended */
-    else
+    else {
+        a->dismissed = 0;
         shrink_set_deadline(a);
+    }
     return outcome;
 }
 
