@@ -17,9 +17,8 @@ struct line line_in(char *text, size_t size);
  * be read (errno), or is empty. Sets *length to their number; `length` may be NULL. */
 char *text_of_file(const char *path, size_t *length);
 
-/* Finds the first line in which two texts differ, such as "--batch=8" and "--batch=16", and writes
- * "OWN, the job with THEIRS" into `text`; "nothing" stands for no line. False: they are the same.
- */
+/* Finds the first line in which the options of a worker and of its job differ. Writes "--batch=16,
+ * the job with --batch=8" into `text`, with "nothing" for no line. False: they are the same. */
 bool text_difference(const char *theirs, const char *own, char *text, size_t size);
 
 /* Appends as much as still fits. */

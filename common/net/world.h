@@ -127,11 +127,11 @@ enum status world_shrink(struct world **world, struct world *failed, bool timed_
 /*
  * Newcomers (shrink_join.c). Each rank of a world with a `job` listens for them at a *door*.
  *
- * world_newcomers answers those that have knocked, without waiting. Returns the step after which
- * the first of them wants to enter; UINT64_MAX: none. `step`: done so far. `most`: refuses those
- * that would be more; 0: no limit. All ranks call world_fail and world_shrink after the same step;
- * the new world then has up to four of those that want to enter after `step` or before, with the
- * last ranks. world_door: where newcomers can knock; false: nowhere.
+ * world_newcomers answers those that have knocked, without waiting. It returns the step after which
+ * the first of them wants to enter. UINT64_MAX: none. `step` have been done so far. `most` workers
+ * are the limit, beyond which it refuses newcomers. 0: no limit. After an agreed step all ranks
+ * call world_fail and world_shrink. Up to four of those that want to enter by then get the last
+ * ranks of the new world. world_door: where newcomers can knock. False: nowhere.
  *
  * world_join enters such a world as a newcomer. Of `options` it uses rendezvous (a door), token,
  * job, startup_timeout_ms, and join_after: the step after which it enters, for which it waits
