@@ -42,8 +42,10 @@ struct world_impl {
 
 enum {
     CALL_FAILED = WORLD_SCATTER + 1, /* the root has given up; its reason follows as text */
-    GRACE_MS = 2000, /* the other ranks wait longer by this: the root knows the missing rank and
-                      * reports it before they give up */
+    /* The other ranks wait longer by this: the root knows the missing rank and reports it before
+     * they give up. If it is missing itself, ranks that can continue without it lose this time. */
+    GRACE_MS = 2000,
+    GRACE_SHRINKS_MS = 500,
     TELL_MS = 200,
     TEXT_BYTES = 480,
 };
@@ -234,7 +236,8 @@ static enum status receive_answer(const struct exchange *e, void *data, size_t b
     struct turn found;
     char text[TEXT_BYTES] = "";
     int64_t patience_ms = world_patience_ms(e->world);
-    int64_t timeout_ms = patience_ms > 0 ? patience_ms + GRACE_MS : 0;
+    int64_t grace_ms = e->world->reunion ? GRACE_SHRINKS_MS : GRACE_MS;
+    int64_t timeout_ms = patience_ms > 0 ? patience_ms + grace_ms : 0;
     int error = await_turn(e, 0, &found, stream_deadline_ns(timeout_ms));
     bool told = error == 0 && found.head.type == CONTROL_WORLD + CALL_FAILED &&
                 data_bytes(&found) < sizeof text;
