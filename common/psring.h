@@ -22,7 +22,7 @@
  *
  * Errors. Every function that can fail returns a status; psring_error gives the reason in a
  * sentence or two. The library prints nothing, and no call ends the process. A failed collective
- * operation (psring_split included) ends all communicators of this process: each later call returns
+ * operation (psring_split included) ends all communicators of this process. Each later call returns
  * the same error, until psring_finalize. psring_shrink makes a world of the ranks that are left.
  * The library reports the failure to all other ranks. Their waits end within a fraction of a
  * second, and psring_error has the reason. A killed process reports nothing. Over TCP all other
@@ -217,8 +217,8 @@ PSRING_API enum psring_status psring_finalize(struct psring **world);
  *
  * An operation may have succeeded on some ranks and failed on others, so ranks may be one step
  * apart. Ranks whose processes have ended are left out at once. A rank that is silent for
- * options.timeout_s is left out, too, but then at least half of the old ranks must be left (if
- * half, with the lowest), so that the silent ones do not continue on their own. If they return
+ * options.timeout_s is left out, too. Then more than half of the old ranks must be left, or half
+ * with the lowest one. The silent ones therefore cannot continue on their own. If they return
  * they get an error: PSRING_ERROR_TIMEOUT, if the others do not shrink at that moment. If the
  * others have ended, however, a process that was stopped continues alone. It should compare its
  * step with results that exist. After a time-out the silent ones have one second more, and then are

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# soak.sh MINUTES [SEED]: runs a random mixture of trainings, benches, elastic jobs, programs of libpsring and faults for
-# this time, one after the other, with the programs of build-asan/ (it builds them). After each it checks what is left:
-# no process, no file in the temporary folder or in /dev/shm, and no network namespace. A run that is not disturbed ends
-# with 0 and its usual weights. A run of which a rank is killed ends with another code, and an elastic job continues.
+# soak.sh MINUTES [SEED]: runs a random mixture for this time, one after the other: trainings, benches, elastic jobs,
+# programs of libpsring, and faults. It builds the programs in build-asan/. After each run nothing may be left: no
+# process, no file in the temporary folder or in /dev/shm, and no network namespace. A run that is not disturbed ends with
+# 0 and its usual weights. A run of which a rank is killed ends with another code, and an elastic job continues.
 #
 # Prints a line for each kind with the number of runs, and ends with 1 at the first fault. A seed gives the same mixture.
 # shellcheck disable=SC2016,SC2154 # inner shells expand their arguments; lib.sh sets its variables
@@ -31,7 +31,7 @@ mkdir "$TMPDIR"
 common=(--model lenet --batch 8 --reduce-order ring)
 declare -A runs=() expected=()
 
-# pick WORD...: sets $picked. Not in a subshell, which would have a RANDOM of its own.
+# pick WORD...: sets $picked. A subshell would have another RANDOM.
 pick()
 {
     shift $((RANDOM % $#))

@@ -81,7 +81,7 @@ static enum status find_neighbours(struct world *world)
         TRY(FAIL(STATUS_NO_MEMORY, "world: no memory for %d ranks", world->size));
     TRY(world_gather(world, NULL, world->host, sizeof world->host, world->hosts));
     for (int rank = 0; rank < world->size; rank++)
-        world->hosts[rank][WORLD_HOST_BYTES - 1] = '\0'; /* whatever the rank has sent */
+        world->hosts[rank][WORLD_HOST_BYTES - 1] = '\0'; /* a rank may send anything */
     TRY(world_gather(world, NULL, &mine, sizeof mine, all));
     struct host_place place = host_place_of(all, world->size, world->rank);
     world->local_rank = place.local_rank;

@@ -149,7 +149,7 @@ bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_
         shape->link_s_per_byte = 1 / row->nominal_bytes_per_s;
     int world = row->workers, servers = backend->uses_servers ? row->servers : 0;
     if (!backend->uses_servers)
-        placement = PLACEMENT_DEDICATED; /* of no server, whatever the row names */
+        placement = PLACEMENT_DEDICATED; /* of no server: the row may name another */
     if (placement != PLACEMENT_COLOCATED)
         world += servers;
     if (topology_init(&shape->topology, world, servers, placement) != STATUS_OK) {

@@ -85,7 +85,7 @@ static void trace_facts_read(struct trace_file *file, const cJSON *arguments)
 
 enum { RANKS_MOST = 65536, NUMBER_MOST = 1000000000 /* of a row, a bucket */ };
 
-/* Of all ranges together, so that no sum of times overflows. */
+/* The longest time of all ranges together: no sum of times overflows. */
 #define TIME_MOST_NS (INT64_MAX / 4)
 
 struct timeline_reader {

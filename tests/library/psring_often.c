@@ -9,7 +9,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-/* What the allocator keeps for itself: SLACK_BYTES, and a few bytes for each world. */
+/* The allocator keeps SLACK_BYTES for itself, and a few bytes for each world. */
 enum { FEW = 150, MANY = 1000, FIRST = 10, LENGTH = 20000, SLACK_BYTES = 16384, WORLD_BYTES = 16 };
 
 struct usage {

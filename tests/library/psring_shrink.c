@@ -44,7 +44,7 @@ static int64_t now_us(void)
     return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
 }
 
-/* -------- who is left ------------------------------------------------------------------------- */
+/* -------- the ranks that are left ------------------------------------------------------------- */
 
 /* Sums 1 << identity over the world: its members. */
 static int64_t members_of(struct psring *world, int identity)
@@ -154,7 +154,7 @@ static void do_silence(const struct psring_options *options)
     MUST(psring_shrink(world, &left) == PSRING_OK && psring_size(left) == options->size - 1);
     MUST(members_of(left, options->rank) == (1 << options->size) - 1 - 2);
     shared->arrived++;
-    /* The silent rank finds out when the others fail once more. */
+    /* The silent rank learns it when the others fail once more. */
     wait_for(&shared->arrived, options->size - 1);
     if (options->rank == options->size - 1)
         raise(SIGKILL);
@@ -218,7 +218,7 @@ Test(shrink, only_one_half_continues)
 
 enum { WEIGHTS = 20000, STEPS_MOST = 100000 };
 
-/* What a rank knows: sums over all steps, and who took part in each step. */
+/* A rank knows the sums over all steps, and who took part in each step. */
 struct training {
     int64_t step, weights[WEIGHTS];
     uint8_t members[STEPS_MOST];

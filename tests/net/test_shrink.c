@@ -1,4 +1,4 @@
-/* Who may continue without the others: the rule by which a leader decides. The cases are those in
+/* The rule by which a leader decides who may continue. The cases are those in
  * which simpler rules let two worlds run. tests/net/shrink.pml searches for further ones. */
 #include <stdlib.h>
 
@@ -96,8 +96,9 @@ Test(shrink_vote, who_has_missed_a_world_is_out)
     end(a);
 }
 
-/* 2 and 3 have promised {0, 2, 3}, and 0 is stopped: it may yet send GO. 1 is not in it, so it
- * cannot lead them. 2 can only continue with a half without the lowest, which is too few. */
+/* 2 and 3 have promised {0, 2, 3}, and 0 is stopped: it may yet send GO. 1 cannot lead them,
+ * because it is not in that world. 2 could only lead a half without the lowest, which is too few.
+ */
 Test(shrink_vote, a_promise_narrows_the_next_world)
 {
     struct attempt *a = leader(1);
@@ -131,8 +132,8 @@ Test(shrink_vote, newcomers_need_a_founder)
     end(a);
 }
 
-/* 0 has let in 3, and 1 and 2 have promised it, without GO. {0, 3} may follow their world: half of
- * it, with the lowest. {1, 2} may not, although they are most of the last world they know. */
+/* 0 has let in 3. 1 and 2 have promised that, and got no GO. {0, 3} may follow that world, as its
+ * half with the lowest. {1, 2} may not, although they are most of the last world they know. */
 Test(shrink_vote, a_promise_with_newcomers_counts)
 {
     struct attempt *a = leader(1);

@@ -51,9 +51,9 @@ enum { SENT_AT_ONCE = 8, BUFFER_ALIGNMENT = 64 };
 enum { FEW = 4, EVENTS_AT_ONCE = 64, MISSED_MS = 50 /* between looks at the clock */ };
 
 /* The time that a wait retries, and the first part of it, in which it keeps its core. The awaited
- * rank may be on the same core, because other programs run on the other cores: without the second
- * part, two ranks on one core took 77 us for 4 bytes instead of 37. Without the first part it is
- * 26, but 8.3 instead of 7.9 on separate cores. */
+ * rank may be on the same core if other programs keep the other cores busy. Two ranks on one core
+ * took 77 us for 4 bytes without the second part, and 37 with it. Without the first part it is 26,
+ * but 8.3 instead of 7.9 on separate cores. */
 #define SPIN_NS (50 * NS_PER_MS / 1000)
 #define SPIN_ALONE_NS (10 * NS_PER_MS / 1000)
 

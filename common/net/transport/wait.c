@@ -212,8 +212,8 @@ static enum status wait_round(struct transport *transport, struct wait_state *wa
         range_detail_begin(wait->slots ? "wait for a message" : "wait for sends",
                            &(struct range_about){.kind = RANGE_WAIT});
     }
-    /* The time-out starts after the first round, which is short. So no wait that succeeds at once
-     * reads the clock, and no other one takes much longer than the time-out. */
+    /* The time-out starts after the first round, which is short. A wait that succeeds at once reads
+     * no clock, and no other wait takes much longer than the time-out. */
     bool starts = wait->deadline_ns == 0 && !wait->reported && !wait->endless;
     int64_t most_ns = transport->embedded || starts ? LOOK_MS * NS_PER_MS : NS_PER_S;
     int64_t left_ns =

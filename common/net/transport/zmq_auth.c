@@ -1,6 +1,6 @@
 /*
- * Decides which processes may connect. Any process can find the port of a listening socket and can
- * fill memory: ZeroMQ counts a message only once it is complete, so no limit bounds a message that
+ * Decides which processes may connect. Any process can find the port of a listening socket, and can
+ * fill memory. ZeroMQ counts a message only once it is complete, so no limit bounds a message that
  * never ends. This check keeps strangers out before they can send anything. Every connection must
  * give the run's password, which is its run id, in ZeroMQ's PLAIN handshake. With --secure it is
  * CURVE instead: all sockets have the job's key pair, and a connection must prove that it has it.
