@@ -182,8 +182,8 @@ static void watch_start(struct watchdog *watchdog, int64_t now_ns)
     activity_describe(&view, doing, sizeof doing);
     if (watchdog->asked_ns && now_ns - watchdog->asked_ns >= NS_PER_S / 2) {
         /* The rank that ended first has logged its reason, or its launcher has. This rank is not at
-         * fault. */
-        log_message(options->rank == 0 ? LOG_INFO : LOG_DEBUG,
+         * fault. Rank 1 logs this, too: rank 0 may be the one that ended. */
+        log_message(options->rank <= 1 ? LOG_INFO : LOG_DEBUG,
                     "asked to end (SIGTERM) while %s: if no user asked for this, another rank "
                     "ended first",
                     doing);
