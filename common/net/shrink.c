@@ -28,10 +28,14 @@
  * in the middle of it, or too few came, all begin again. Source of the rules: dynamic voting
  * (Lotem, Keidar and Dolev, 1997). tests/net/shrink.pml is a model of them.
  *
- * Newcomers enter in the same way (shrink_join.c), without a vote. A rank that was stopped may find
- * that all ranks of its world have ended, although they have let in newcomers, who continue. So a
- * world needs a *founder*, too. The founders are the ranks of the first world; or all members of a
- * later one, if every former member is known to have ended.
+ * Newcomers enter in the same way (shrink_join.c), without a vote. Other ranks may have entered a
+ * world with newcomers that this rank has only promised, and earlier promises may be larger than
+ * the last one. A world therefore needs most of its *voters*: the members of the last world, and of
+ * all decisions since then that its members have promised.
+ *
+ * A rank that was stopped may find that all ranks of its world have ended, although they have let
+ * in newcomers, who continue. So a world needs a *founder*, too. The founders are the ranks of the
+ * first world; or all members of a later one, if every former member is known to have ended.
  */
 #include <errno.h>
 #include <limits.h>
@@ -56,10 +60,12 @@ enum {
     CLOSES_MOST = 8, /* of one process: another program has its port */
 };
 
-static void enter(struct reunion *reunion, const struct view *view)
+/* Enters the world that this process has promised. */
+static void enter(struct reunion *m)
 {
-    reunion->base = *view;
-    reunion->silent = (struct members){0};
+    m->promise.voters = m->promise.members;
+    m->base = m->promise;
+    m->silent = (struct members){0};
 }
 
 /* -------- messages ---------------------------------------------------------------------------- */
@@ -135,39 +141,24 @@ static int64_t earlier_ns(int64_t a_ns, int64_t b_ns)
     return a_ns < b_ns ? a_ns : b_ns;
 }
 
-/* Whether to wait for that process. Those below the leader do not come to it. A newcomer may have
- * entered a world that others have only promised. */
-static bool awaited(const struct attempt *a, int identity)
+/* The voters to wait for. Those below the leader do not come to it. */
+static struct members awaited(const struct attempt *a)
 {
     const struct reunion *m = a->reunion;
-    const struct view *base = shrink_newest_base(a);
-    if (identity <= m->identity || a->comers[identity].fate != ABSENT)
-        return false;
-    bool named =
-        members_have(&base->members, identity) || members_have(&m->promise.members, identity);
-    for (int i = 0; i < m->count && !named; i++) {
-        const struct comer *comer = &a->comers[i];
-        named = comer->fate == COME && comer->claim.promise.epoch > base->epoch &&
-                members_have(&comer->claim.promise.members, identity);
+    struct members set = shrink_voters(a);
+    for (int i = 0; i < SHRINK_RANKS_MOST; i++) {
+        if (i <= m->identity || i >= m->count || a->comers[i].fate != ABSENT)
+            members_remove(&set, i);
     }
-    return named;
+    return set;
 }
 
-static bool awaits_any(const struct attempt *a)
-{
-    for (int i = 0; i < a->reunion->count; i++) {
-        if (awaited(a, i))
-            return true;
-    }
-    return false;
-}
-
-/* When to probe the next awaited process, and which. */
-static int64_t next_probe_ns(const struct attempt *a, int *identity)
+/* When to probe the next one of `set`, and which. */
+static int64_t next_probe_ns(const struct attempt *a, const struct members *set, int *identity)
 {
     int64_t next_ns = INT64_MAX;
     for (int i = 0; i < a->reunion->count; i++) {
-        if (!awaited(a, i) || a->comers[i].probe_ns >= next_ns)
+        if (!members_have(set, i) || a->comers[i].probe_ns >= next_ns)
             continue;
         next_ns = a->comers[i].probe_ns;
         *identity = i;
@@ -288,12 +279,13 @@ static void collect(struct attempt *a)
 {
     struct listener *listener = &a->reunion->listener;
     int64_t hold_ns = clock_now_ns() + HOLD_MS * NS_PER_MS, last_ns = clock_now_ns();
-    while (awaits_any(a) && a->summoner > a->reunion->identity) {
+    for (struct members late = awaited(a);
+         !members_are_none(&late) && a->summoner > a->reunion->identity; late = awaited(a)) {
         struct hello hello;
         int socket, identity = 0;
         size_t which;
         int64_t end_ns = earlier_ns(last_ns + patience_ms(a) * NS_PER_MS, a->deadline_ns);
-        int64_t probe_ns = next_probe_ns(a, &identity);
+        int64_t probe_ns = next_probe_ns(a, &late, &identity);
         switch (listener_wait(listener, earlier_ns(end_ns, earlier_ns(hold_ns, probe_ns + 1)),
                               a->sockets, (size_t)a->reunion->count, &hello, &socket, &which)) {
         case LISTENER_HELLO:
@@ -340,8 +332,8 @@ static enum outcome commit(struct attempt *a, struct view *next)
     int guests = shrink_invite(a, &own, next);
     if (members_are_none(&next->missing))
         next->founders = next->members;
+    members_include(&next->voters, &next->members);
     m->promise = *next;
-    m->guests = guests;
     for (int i = 0; i < m->count; i++) {
         if (i != m->identity && members_have(&next->members, i) &&
             say_decision(m, next, guests, i, a->comers[i].socket) != 0)
@@ -356,7 +348,7 @@ static enum outcome commit(struct attempt *a, struct view *next)
     }
     if (clock_now_ns() >= ready_ns) /* it was stopped, and they have gone */
         return again(a);
-    enter(m, next);
+    enter(m);
     for (int i = 0; i < m->count; i++) { /* the new world's calls find out who got no GO */
         if (i != m->identity && members_have(&next->members, i))
             shrink_say(a->comers[i].socket, SHRINK_GO);
@@ -389,10 +381,8 @@ static enum outcome lead(struct attempt *a)
         leave_all(a);
         return OUT;
     }
-    for (int i = 0; i < m->count; i++) {
-        if (awaited(a, i))
-            members_add(&m->silent, i);
-    }
+    const struct members late = awaited(a);
+    members_include(&m->silent, &late);
     find_missing(a);
     bool valid = shrink_decide(a, &set, &next);
     for (int i = 0; i < m->count; i++) {
@@ -421,7 +411,6 @@ enum outcome shrink_obey(struct reunion *m, int socket, const struct decision *d
         next->epoch <= m->promise.epoch || memcmp(&within, &next->members, sizeof within) != 0)
         return AGAIN;
     m->promise = *next;
-    m->guests = word->guests;
     m->count = word->count > m->count ? word->count : m->count;
     for (int i = 0; i < word->count; i++) {
         if (address_port(&decision->at[i]) > 0)
@@ -430,7 +419,7 @@ enum outcome shrink_obey(struct reunion *m, int socket, const struct decision *d
     if (shrink_say(socket, SHRINK_READY) != 0 ||
         shrink_await(socket, &answer, sizeof answer, SHRINK_GO, 2L * SHRINK_ANSWER_MS) != 0)
         return AGAIN;
-    enter(m, &m->promise);
+    enter(m);
     return AGREED;
 }
 

@@ -48,6 +48,12 @@ static inline bool members_are_none(const struct members *set)
     return memcmp(set, &none, sizeof none) == 0;
 }
 
+static inline void members_include(struct members *set, const struct members *more)
+{
+    for (int word = 0; word < SHRINK_WORDS; word++)
+        set->words[word] |= more->words[word];
+}
+
 /* Keeps what is in `to`, too. */
 static inline void members_narrow(struct members *set, const struct members *to)
 {
@@ -61,6 +67,7 @@ struct view {
     struct members members;
     struct members founders; /* a world that follows has one of them */
     struct members missing;  /* former members, unless they are known to have ended */
+    struct members voters;   /* of a promise: a world that follows it needs most of them */
 };
 
 struct door; /* shrink_join.c */
@@ -74,7 +81,6 @@ struct reunion {
     bool excluded;
     struct view base;                    /* the last world that this process has entered */
     struct view promise;                 /* the last one for which it has sent READY */
-    int guests;                          /* identity of its first newcomer */
     struct members silent;               /* did not answer since it entered that world */
     union address at[SHRINK_RANKS_MOST]; /* where the members of `promise` meet, by identity */
 };
@@ -91,7 +97,7 @@ struct claim {
     uint32_t timed_out; /* its world failed because a rank was silent */
     int32_t count;      /* as in its reunion */
     struct view base, promise;
-    int32_t first, unused;                      /* identity of the first newcomer of the promise */
+    int32_t first, unused;                      /* identity of the first newcomer that may vote */
     union address promised[SHRINK_GUESTS_MOST]; /* where it and the next ones listen */
     struct invitation guests[SHRINK_GUESTS_MOST];
 };
@@ -175,6 +181,10 @@ void shrink_hold(struct attempt *a);
 
 /* The last world that a process here has entered. */
 const struct view *shrink_newest_base(const struct attempt *a);
+
+/* Those whose majority may continue: the members of the last world, and the voters of the newer
+ * promises of those who come. */
+struct members shrink_voters(const struct attempt *a);
 
 /* Whom the next world may have: the members of the last one, as far as all who come promised. */
 struct members shrink_eligible(const struct attempt *a);

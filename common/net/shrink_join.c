@@ -314,10 +314,12 @@ struct claim shrink_claim_of(const struct attempt *a)
                           .timed_out = a->timed_out,
                           .count = m->count,
                           .base = m->base,
-                          .promise = m->promise,
-                          .first = m->guests};
-    for (int i = 0; i < SHRINK_GUESTS_MOST && m->guests + i < m->count; i++)
-        claim.promised[i] = m->at[m->guests + i];
+                          .promise = m->promise};
+    while (claim.first < m->count && (members_have(&m->base.members, claim.first) ||
+                                      !members_have(&m->promise.voters, claim.first)))
+        claim.first++;
+    for (int i = 0; i < SHRINK_GUESTS_MOST && claim.first + i < m->count; i++)
+        claim.promised[i] = m->at[claim.first + i];
     door_guests(m->door, claim.guests);
     return claim;
 }
@@ -329,7 +331,7 @@ void shrink_learn(struct reunion *m, const struct claim *claim)
         claim->first >= 0 && claim->first < SHRINK_RANKS_MOST && claim->base.epoch >= m->base.epoch;
     for (int i = 0; i < SHRINK_GUESTS_MOST && sound; i++) {
         int identity = claim->first + i;
-        if (identity >= SHRINK_RANKS_MOST || !members_have(&claim->promise.members, identity))
+        if (identity >= SHRINK_RANKS_MOST || !members_have(&claim->promise.voters, identity))
             continue;
         m->at[identity] = claim->promised[i];
         m->count = identity < m->count ? m->count : identity + 1;
@@ -615,9 +617,8 @@ enum status reunion_open(struct world *world, const struct world_options *option
     m->count = world->size;
     for (int i = 0; i < m->count; i++)
         members_add(&m->base.members, i);
-    m->base.founders = m->base.members;
+    m->base.founders = m->base.voters = m->base.members;
     m->promise = m->base;
-    m->guests = m->count; /* none */
     status = world_choose_address(world, options->subnet, &here);
     if (status == STATUS_OK) {
         int error = listener_open(&m->listener, &here, SHRINK_RANKS_MOST);

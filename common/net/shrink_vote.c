@@ -13,7 +13,7 @@ static bool may_follow(const struct attempt *a, const struct members *set,
 {
     int all = 0, ours = 0, lowest = -1;
     bool known = true;
-    for (int i = 0; i < a->reunion->count; i++) {
+    for (int i = 0; i < SHRINK_RANKS_MOST; i++) {
         if (!members_have(set, i))
             continue;
         all++;
@@ -36,31 +36,50 @@ const struct view *shrink_newest_base(const struct attempt *a)
     return newest;
 }
 
+/* NULL: that rank is not here. */
+static const struct view *promise_of(const struct attempt *a, int identity)
+{
+    const struct comer *comer = &a->comers[identity];
+    if (identity == a->reunion->identity)
+        return &a->reunion->promise;
+    return comer->fate == COME ? &comer->claim.promise : NULL;
+}
+
+struct members shrink_voters(const struct attempt *a)
+{
+    const struct view *base = shrink_newest_base(a);
+    struct members set = base->members;
+    for (int i = 0; i < a->reunion->count; i++) {
+        const struct view *promise = promise_of(a, i);
+        if (promise && members_have(&base->members, i) && promise->epoch > base->epoch)
+            members_include(&set, &promise->voters);
+    }
+    return set;
+}
+
 struct members shrink_eligible(const struct attempt *a)
 {
     const struct view *base = shrink_newest_base(a);
     struct members set = base->members;
-    if (members_have(&base->members, a->reunion->identity))
-        members_narrow(&set, &a->reunion->promise.members);
     for (int i = 0; i < a->reunion->count; i++) {
-        if (a->comers[i].fate == COME && members_have(&base->members, i))
-            members_narrow(&set, &a->comers[i].claim.promise.members);
+        const struct view *promise = promise_of(a, i);
+        if (promise && members_have(&base->members, i))
+            members_narrow(&set, &promise->members);
     }
     return set;
 }
 
 bool shrink_decide(const struct attempt *a, const struct members *set, struct view *next)
 {
-    const struct reunion *m = a->reunion;
     const struct view *base = shrink_newest_base(a);
     bool founded = false;
     *next = (struct view){
-        .epoch = m->promise.epoch, .founders = base->founders, .missing = base->missing};
-    for (int i = 0; i < m->count; i++) {
-        bool here = i == m->identity || a->comers[i].fate == COME;
-        if (here && i != m->identity && a->comers[i].claim.promise.epoch > next->epoch)
-            next->epoch = a->comers[i].claim.promise.epoch;
-        bool stays = here && members_have(set, i);
+        .founders = base->founders, .missing = base->missing, .voters = shrink_voters(a)};
+    for (int i = 0; i < a->reunion->count; i++) {
+        const struct view *promise = promise_of(a, i);
+        if (promise && promise->epoch > next->epoch)
+            next->epoch = promise->epoch;
+        bool stays = promise && members_have(set, i);
         if (stays)
             members_add(&next->members, i);
         else if (members_have(&base->members, i))
@@ -70,11 +89,5 @@ bool shrink_decide(const struct attempt *a, const struct members *set, struct vi
         founded = founded || (stays && members_have(&base->founders, i));
     }
     next->epoch++;
-    bool follows = founded && may_follow(a, &base->members, &next->members);
-    for (int i = 0; i < m->count && follows; i++) {
-        const struct view *promise = i == m->identity ? &m->promise : &a->comers[i].claim.promise;
-        if (members_have(&next->members, i) && promise->epoch > base->epoch)
-            follows = may_follow(a, &promise->members, &next->members);
-    }
-    return follows;
+    return founded && may_follow(a, &next->voters, &next->members);
 }

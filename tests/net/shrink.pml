@@ -19,10 +19,12 @@
  *     they are half of it, with its lowest identity, dead or alive
  *
  * With NEWCOMER the last identity is in no world at first. A leader that decides may add it, once.
- * Without GO it gives up, and counts as dead. A promise may then be larger than the base, so the new
- * world must be a valid successor of each newer promise, too. A rank that was stopped may find all ranks
- * of its world dead, although they have added the newcomer, and it lives. So each world has a
- * *founder*. Founders are the first ranks, and all members once every former one is known dead.
+ * Without GO it gives up, and counts as dead. A promise may then be larger than the base, and a rank
+ * may have entered it. The members must be valid among its *voters*, too: its members, and the voters
+ * of the leader that decided on it. (test_shrink.c has the case of six ranks that shows why its members
+ * are not enough.) A rank that was stopped may find all ranks of its world dead, although they have
+ * added the newcomer, and it lives. Therefore each world has a *founder*. Founders are the first
+ * ranks, and all members once every former one is known dead.
  *
  * Source: Lotem, Keidar, Dolev 1997, "Dynamic voting for consistent primary components".
  *
@@ -122,8 +124,10 @@ byte promised[N] = FOUNDERS; /* members of the last decision that it sent READY 
 bool added; /* a leader has added the newcomer */
 byte founders[N] = FOUNDERS; /* of its world */
 byte missing[N];             /* former members of its world that are not known dead */
+byte voters[N] = FOUNDERS;   /* of its promise */
 byte next_founders[N];       /* of its decision */
 byte next_missing[N];
+byte next_voters[N];
 #endif
 
 /* Each rank's connection to its candidate. */
@@ -157,7 +161,8 @@ byte deaths = DEATHS, stops = STOPS, cuts = CUTS;
 #define HELLO_EPOCH(h) (((h) >> (N + 4)) & 15)
 #define HELLO_PROMISED(h) (((h) >> (N + 8)) & 15)
 #define HELLO_FOUNDERS(h) (((h) >> (N + 12)) & 15)
-#define HELLO_MISSING(h) ((h) >> (N + 16))
+#define HELLO_MISSING(h) (((h) >> (N + 16)) & 15)
+#define HELLO_VOTERS(h) ((h) >> (N + 20))
 #define CONNECTED(c, i) (to[i] == c && !closed[i] && HELLO(c, i) == 0)
 
 /* Whether a wait for the ranks of the set may time out: a rank of it is stopped or silent, or the
@@ -199,6 +204,7 @@ inline disconnect()
 #ifdef NEWCOMER
     next_founders[me] = 0;
     next_missing[me] = 0;
+    next_voters[me] = 0;
 #endif
     decided[me] = 0
 }
@@ -222,6 +228,7 @@ inline pass()
 #ifdef NEWCOMER
         founders[me] = next_founders[me];
         missing[me] = next_missing[me];
+        voters[me] = members[me];
 #endif
         i = 0;
         do
@@ -249,6 +256,9 @@ inline promise()
     out_of_epochs = decided[me] < 1 || decided[me] > EPOCHS;
     assert(!out_of_epochs);
     promised[me] = members[me];
+#ifdef NEWCOMER
+    voters[me] = next_voters[me];
+#endif
     epoch[me] = decided[me]
 }
 
@@ -256,6 +266,7 @@ inline say_hello(candidate)
 {
     HELLO(candidate, me) = (promised[me] << (N + 8)) | (epoch[me] << (N + 4)) |
 #ifdef NEWCOMER
+                           (voters[me] << (N + 20)) |
                            (missing[me] << (N + 16)) | (founders[me] << (N + 12)) |
 #endif
                            (passed[me] << N) | world[me]
@@ -331,23 +342,26 @@ inline decide()
         narrow = narrow | came[me];
 #endif
         members[me] = came[me] & narrow;
+#ifndef NEWCOMER
         valid = SETTLED(base, members[me]);
-#ifdef NEWCOMER
-#ifndef FAULT_NO_FOUNDER
-        valid = valid && (members[me] & next_founders[me]) != 0;
-#endif
+#else
+        next_voters[me] = base;
 #ifndef FAULT_BASE_ONLY
         i = 0;
         do
         :: i < N ->
             if
             :: HAS(came[me] & base, i) && HELLO_EPOCH(HELLO(me, i)) > newest ->
-                valid = valid && SETTLED(HELLO_PROMISED(HELLO(me, i)), members[me])
+                next_voters[me] = next_voters[me] | HELLO_VOTERS(HELLO(me, i))
             :: else
             fi;
             i++
         :: else -> break
         od;
+#endif
+        valid = SETTLED(next_voters[me], members[me]);
+#ifndef FAULT_NO_FOUNDER
+        valid = valid && (members[me] & next_founders[me]) != 0;
 #endif
         next_missing[me] = (next_missing[me] | (base & ~members[me])) & ~refusing;
         if
@@ -362,8 +376,9 @@ inline decide()
         :: next_missing[me] == 0 -> next_founders[me] = members[me]
         :: else
         fi;
+        next_voters[me] = next_voters[me] | members[me];
         if
-        :: !valid -> next_founders[me] = 0; next_missing[me] = 0
+        :: !valid -> next_founders[me] = 0; next_missing[me] = 0; next_voters[me] = 0
         :: else
         fi;
 #endif
@@ -403,8 +418,8 @@ inline decide()
 #define LEADS(i) (phase[i] == LEAD || phase[i] == GATHER)
 #define OTHERS(set) ((set) & ~BIT(me))
 #ifdef NEWCOMER
-#define PROMISED_BY(i) (HAS(came[me], i) -> HELLO_PROMISED(HELLO(me, i)) : 0)
-#define PROMISED ((promised[me] | PROMISED_BY(0) | PROMISED_BY(1) | PROMISED_BY(2)) & NEW)
+#define PROMISED_BY(i) (HAS(came[me], i) -> HELLO_VOTERS(HELLO(me, i)) : 0)
+#define PROMISED ((voters[me] | PROMISED_BY(0) | PROMISED_BY(1) | PROMISED_BY(2)) & NEW)
 #else
 #define PROMISED 0
 #endif
@@ -470,8 +485,10 @@ inline forget(r)
 #ifdef NEWCOMER
     founders[r] = 0;
     missing[r] = 0;
+    voters[r] = 0;
     next_founders[r] = 0;
     next_missing[r] = 0;
+    next_voters[r] = 0;
 #endif
     decided[r] = 0;
     k = 0;
@@ -609,6 +626,7 @@ lead:
 #ifdef NEWCOMER
                 next_founders[i] = next_founders[me];
                 next_missing[i] = next_missing[me];
+                next_voters[i] = next_voters[me];
 #endif
                 decided[i] = decided[me]
             :: else

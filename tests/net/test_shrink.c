@@ -17,7 +17,9 @@ static struct members set_of(unsigned bits)
 /* The ranks of the first world are its founders. */
 static struct view view_of(uint32_t epoch, unsigned bits)
 {
-    return (struct view){.epoch = epoch, .members = set_of(bits), .founders = set_of(0xf)};
+    const struct members members = set_of(bits);
+    return (struct view){
+        .epoch = epoch, .members = members, .founders = set_of(0xf), .voters = members};
 }
 
 /* A leader that has been in the first world, of COUNT ranks. */
@@ -150,6 +152,35 @@ Test(shrink_vote, a_promise_with_newcomers_counts)
     end(a);
 }
 
+/* {0 ... 4} have promised 5, and 0 and 5 have entered that world. 1 decides on {1, 2, 3, 4},
+ * without GO; 4 does not hear of it. {0, 4, 5} may follow their world: half of it, with the lowest.
+ * {1, 2, 3} may not, although they are most of the last world they know, and most of their last
+ * promise. */
+Test(shrink_vote, earlier_promises_with_newcomers_count)
+{
+    struct view first = view_of(0, 0x1f), entered = view_of(1, 0x3f), promise = view_of(2, 0x1e);
+    promise.voters = set_of(0x3f);
+    struct attempt *a = leader(0);
+    a->reunion->count = 6;
+    a->reunion->base = a->reunion->promise = entered;
+    comes(a, 4, first, entered);
+    comes(a, 5, entered, entered);
+    cr_expect_eq(decided(a), 0x31);
+    end(a);
+    for (int known = 5; known < 7; known++) { /* also if 1 has not heard of 5 yet */
+        a = leader(1);
+        a->reunion->count = known;
+        a->reunion->base = first;
+        a->reunion->promise = promise;
+        comes(a, 2, first, promise);
+        comes(a, 3, first, promise);
+        cr_expect_eq(decided(a), 0);
+        comes(a, 4, first, entered);
+        cr_expect_eq(decided(a), 0x1e);
+        end(a);
+    }
+}
+
 Test(shrink_vote, who_has_not_ended_is_missing)
 {
     struct attempt *a = leader(0);
@@ -183,7 +214,7 @@ Test(shrink_vote, epochs_rise)
 Test(shrink_input, a_claim_with_an_impossible_identity_teaches_nothing)
 {
     static const int32_t wrong[] = {-1, INT32_MIN, SHRINK_RANKS_MOST, INT32_MAX, INT32_MAX - 1};
-    struct claim claim = {.promise.members = {.words = {1}}};
+    struct claim claim = {.promise.voters = {.words = {1}}};
     struct reunion *reunion = reunion_new();
     cr_assert(reunion);
     reunion->count = COUNT;
