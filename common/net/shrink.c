@@ -21,7 +21,7 @@
  *   to have ended, or more than half of them are in the new one (or half, with the lowest
  *   identity). One that was silent first may have continued before it ended: it is not known.
  * - A rank that has sent READY does not know whether others got GO. From then on it only joins
- *   worlds within the promised one.
+ *   worlds within the promised one, unless the leader sends AGAIN: it has sent no GO.
  *
  * The world to follow is the last that any comer was in. A process that is not in it has missed a
  * world, and its data is old: it is excluded for ever. If an attempt fails, because a member died
@@ -108,7 +108,9 @@ int shrink_await(int socket, struct word *word, size_t room, enum shrink_type ty
                  int64_t timeout_ms)
 {
     int error = control_receive(socket, word, room, timeout_ms, NULL, NULL);
-    return error ? error : word->head.type == type && is_whole(word) ? 0 : EPROTO;
+    if (error == 0 && (word->head.type != type || !is_whole(word)))
+        error = word->head.type == SHRINK_AGAIN ? ECANCELED : EPROTO;
+    return error;
 }
 
 /* -------- an attempt -------------------------------------------------------------------------- */
@@ -323,31 +325,42 @@ static enum outcome again(struct attempt *a)
     return AGAIN;
 }
 
-/* Lets all members promise the new world, then enter it. */
-static enum outcome commit(struct attempt *a, struct view *next)
+/* Sends the decision, whose newcomers begin at `guests`, and waits for READY of all its members. */
+static bool all_promise(struct attempt *a, const struct view *next, int guests)
 {
-    struct reunion *m = a->reunion;
+    const struct reunion *m = a->reunion;
     struct word word;
-    struct claim own = shrink_claim_of(a);
-    int guests = shrink_invite(a, &own, next);
-    if (members_are_none(&next->missing))
-        next->founders = next->members;
-    members_include(&next->voters, &next->members);
-    m->promise = *next;
     for (int i = 0; i < m->count; i++) {
         if (i != m->identity && members_have(&next->members, i) &&
             say_decision(m, next, guests, i, a->comers[i].socket) != 0)
-            return again(a);
+            return false;
     }
     int64_t ready_ns = stream_deadline_ns(SHRINK_ANSWER_MS); /* for all; they wait longer for GO */
     for (int i = 0; i < m->count; i++) {
         if (i != m->identity && members_have(&next->members, i) &&
             shrink_await(a->comers[i].socket, &word, sizeof word, SHRINK_READY,
                          stream_poll_ms(ready_ns) + 1) != 0)
-            return again(a);
+            return false;
     }
-    if (clock_now_ns() >= ready_ns) /* it was stopped, and they have gone */
+    return clock_now_ns() < ready_ns; /* otherwise it was stopped, and they have gone */
+}
+
+/* Lets all members promise the new world, then enter it. */
+static enum outcome commit(struct attempt *a, struct view *next)
+{
+    struct reunion *m = a->reunion;
+    const struct view earlier = m->promise;
+    const struct claim own = shrink_claim_of(a);
+    int guests = shrink_invite(a, &own, next);
+    if (members_are_none(&next->missing))
+        next->founders = next->members;
+    members_include(&next->voters, &next->members);
+    m->promise = *next;
+    m->epoch = next->epoch;
+    if (!all_promise(a, next, guests)) {
+        m->promise = earlier; /* no rank can have entered this world without GO */
         return again(a);
+    }
     enter(m);
     for (int i = 0; i < m->count; i++) { /* the new world's calls find out who got no GO */
         if (i != m->identity && members_have(&next->members, i))
@@ -400,6 +413,7 @@ enum outcome shrink_obey(struct reunion *m, int socket, const struct decision *d
 {
     const struct word *word = &decision->word;
     const struct view *next = &word->view;
+    const struct view earlier = m->promise;
     struct members within = next->members;
     struct word answer;
     members_narrow(&within, &m->promise.members);
@@ -408,19 +422,23 @@ enum outcome shrink_obey(struct reunion *m, int socket, const struct decision *d
             members_add(&within, i);
     }
     if (word->identity != m->identity || !members_have(&within, m->identity) ||
-        next->epoch <= m->promise.epoch || memcmp(&within, &next->members, sizeof within) != 0)
+        next->epoch <= m->epoch || memcmp(&within, &next->members, sizeof within) != 0)
         return AGAIN;
     m->promise = *next;
+    m->epoch = next->epoch;
     m->count = word->count > m->count ? word->count : m->count;
     for (int i = 0; i < word->count; i++) {
         if (address_port(&decision->at[i]) > 0)
             m->at[i] = decision->at[i];
     }
-    if (shrink_say(socket, SHRINK_READY) != 0 ||
-        shrink_await(socket, &answer, sizeof answer, SHRINK_GO, 2L * SHRINK_ANSWER_MS) != 0)
-        return AGAIN;
-    enter(m);
-    return AGREED;
+    int error = shrink_say(socket, SHRINK_READY);
+    if (error == 0)
+        error = shrink_await(socket, &answer, sizeof answer, SHRINK_GO, 2L * SHRINK_ANSWER_MS);
+    if (error == 0)
+        enter(m);
+    if (error == ECANCELED) /* the leader has sent no GO */
+        m->promise = earlier;
+    return error == 0 ? AGREED : AGAIN;
 }
 
 /* Without a word for so long, or without a way to it, the process is silent. */

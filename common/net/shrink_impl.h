@@ -81,6 +81,7 @@ struct reunion {
     bool excluded;
     struct view base;                    /* the last world that this process has entered */
     struct view promise;                 /* the last one for which it has sent READY */
+    uint32_t epoch;                      /* of the newest decision that it knows */
     struct members silent;               /* did not answer since it entered that world */
     union address at[SHRINK_RANKS_MOST]; /* where the members of `promise` meet, by identity */
 };
@@ -97,7 +98,8 @@ struct claim {
     uint32_t timed_out; /* its world failed because a rank was silent */
     int32_t count;      /* as in its reunion */
     struct view base, promise;
-    int32_t first, unused;                      /* identity of the first newcomer that may vote */
+    uint32_t epoch;
+    int32_t first;                              /* identity of the first newcomer that may vote */
     union address promised[SHRINK_GUESTS_MOST]; /* where it and the next ones listen */
     struct invitation guests[SHRINK_GUESTS_MOST];
 };
@@ -144,7 +146,7 @@ enum outcome {
 enum shrink_type {
     SHRINK_CLAIM = CONTROL_SHRINK,
     SHRINK_HOLD,
-    SHRINK_AGAIN,    /* this attempt has failed */
+    SHRINK_AGAIN,    /* this attempt has failed; after DECISION: the leader has taken it back */
     SHRINK_EXCLUDED, /* the others have continued without the receiver */
     SHRINK_DECISION,
     SHRINK_READY,
@@ -171,7 +173,7 @@ struct decision {
 
 /* Sends a word other than DECISION. 0 or an errno value. */
 int shrink_say(int socket, enum shrink_type type);
-/* Gets a word of this type; `room` is for its end, too. */
+/* Gets a word of this type; `room` is for its end, too. ECANCELED: AGAIN came instead. */
 int shrink_await(int socket, struct word *word, size_t room, enum shrink_type type,
                  int64_t timeout_ms);
 /* Promises the leader's decision and waits for GO. */

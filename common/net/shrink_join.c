@@ -17,8 +17,7 @@
  * gets no GO gives up its identity and its socket, and knocks again: to those who may have entered
  * the world with it, it has ended. An identity is given once. A leader gives one above all that any
  * comer knows, and whoever may follow a world has a comer that knows its identities. A leader calls
- * on a newcomer once. One that does not answer costs the others an attempt, in which they wait for
- * it as for a rank.
+ * on a newcomer once. One that does not answer costs the others an attempt.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -314,7 +313,8 @@ struct claim shrink_claim_of(const struct attempt *a)
                           .timed_out = a->timed_out,
                           .count = m->count,
                           .base = m->base,
-                          .promise = m->promise};
+                          .promise = m->promise,
+                          .epoch = m->epoch};
     while (claim.first < m->count && (members_have(&m->base.members, claim.first) ||
                                       !members_have(&m->promise.voters, claim.first)))
         claim.first++;
@@ -450,6 +450,7 @@ static enum outcome follow_leader(struct attempt *a, int socket)
         m->identity = word->identity;
         m->job = word->job;
         m->promise = (struct view){.members = word->view.members}; /* it is free to promise */
+        m->epoch = 0;
         outcome = shrink_obey(m, socket, decision);
     }
     free(decision);

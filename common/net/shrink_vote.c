@@ -73,18 +73,20 @@ bool shrink_decide(const struct attempt *a, const struct members *set, struct vi
 {
     const struct view *base = shrink_newest_base(a);
     bool founded = false;
-    *next = (struct view){
-        .founders = base->founders, .missing = base->missing, .voters = shrink_voters(a)};
+    *next = (struct view){.epoch = a->reunion->epoch,
+                          .founders = base->founders,
+                          .missing = base->missing,
+                          .voters = shrink_voters(a)};
     for (int i = 0; i < a->reunion->count; i++) {
-        const struct view *promise = promise_of(a, i);
-        if (promise && promise->epoch > next->epoch)
-            next->epoch = promise->epoch;
-        bool stays = promise && members_have(set, i);
+        const struct comer *comer = &a->comers[i];
+        if (comer->fate == COME && comer->claim.epoch > next->epoch)
+            next->epoch = comer->claim.epoch;
+        bool stays = promise_of(a, i) && members_have(set, i);
         if (stays)
             members_add(&next->members, i);
         else if (members_have(&base->members, i))
             members_add(&next->missing, i);
-        if (a->comers[i].fate == ENDED) /* if it had continued, this world could not follow */
+        if (comer->fate == ENDED) /* if it had continued, this world could not follow */
             members_remove(&next->missing, i);
         founded = founded || (stays && members_have(&base->founders, i));
     }

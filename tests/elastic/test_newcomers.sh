@@ -170,8 +170,8 @@ ends 0 0 1 2 3
 grep -q 'worker 3 on .* has joined: 4 workers' "$folder/worker.0" || fail "two come in one meeting: $(rows)"
 
 # A newcomer that is stopped when its step comes costs the others no step.
-begins 2 --backend ring --steps 150 --compute real:20 --timeout 3
-worker --elastic --backend ring --steps 150 --compute real:20 --timeout 3 --join "$address" --join-after 100
+begins 2 --backend ring --steps 150 --compute real:20
+worker --elastic --backend ring --steps 150 --compute real:20 --join "$address" --join-after 100
 says 2 'waits until'
 signal STOP 2
 ends 0 0 1

@@ -26,6 +26,10 @@
  * added the newcomer, and it lives. Therefore each world has a *founder*. Founders are the first
  * ranks, and all members once every former one is known dead.
  *
+ * A leader that does not get READY from all takes its decision back: it has sent no GO, and will send
+ * none. It restores its earlier promise, and so do the members that hear of it. Its epoch is not used
+ * again.
+ *
  * Source: Lotem, Keidar, Dolev 1997, "Dynamic voting for consistent primary components".
  *
  * Faults of the model: a rank dies, and its host then refuses connections; a host vanishes and
@@ -47,6 +51,7 @@
  * fault deadlock: -DN=4 -DDEATHS=2 -DCRASHES_ONLY -DFAULT_NEXT_CANDIDATE
  * fault split_brain: -DN=4 -DNEWCOMER -DDEATHS=1 -DSTOPS=1 -DFAULT_NO_FOUNDER
  * fault split_brain: -DN=4 -DNEWCOMER -DSTOPS=2 -DSTOPPABLE=1 -DFAULT_BASE_ONLY
+ * fault split_brain: -DN=3 -DDEATHS=1 -DSTOPS=2 -DFAULT_TAKE_BACK
  */
 
 #ifndef DEATHS
@@ -59,7 +64,7 @@
 #define CUTS 0
 #endif
 #ifndef EPOCHS
-#define EPOCHS 7
+#define EPOCHS 7 /* at most: a hello has three bits for each */
 #endif
 #define ALL ((1 << N) - 1)
 #ifdef NEWCOMER
@@ -113,21 +118,26 @@
 #define GO 2
 #define NO_QUORUM 3
 #define EXCLUDED 4
+#define AGAIN 5 /* the decision is taken back */
 
 byte phase[N];
 byte world[N] = FOUNDERS; /* members of its last world, and its epoch */
 byte passed[N];
 byte epoch[N];  /* the newest epoch that it knows */
 byte promised[N] = FOUNDERS; /* members of the last decision that it sent READY for, or made */
+byte earlier[N]; /* what it had promised before, while it waits for GO or READY */
 
 #ifdef NEWCOMER
 bool added; /* a leader has added the newcomer */
 byte founders[N] = FOUNDERS; /* of its world */
 byte missing[N];             /* former members of its world that are not known dead */
 byte voters[N] = FOUNDERS;   /* of its promise */
+byte promised_epoch[N];      /* that of its promise, which can be older than the newest epoch */
 byte next_founders[N];       /* of its decision */
 byte next_missing[N];
 byte next_voters[N];
+byte earlier_voters[N];      /* of what it had promised before */
+byte earlier_epoch[N];
 #endif
 
 /* Each rank's connection to its candidate. */
@@ -157,12 +167,13 @@ byte deaths = DEATHS, stops = STOPS, cuts = CUTS;
 
 #define HELLO(c, i) hello[(c) * N + (i)]
 #define HELLO_WORLD(h) ((h) & ALL)
-#define HELLO_PASSED(h) (((h) >> N) & 15)
-#define HELLO_EPOCH(h) (((h) >> (N + 4)) & 15)
-#define HELLO_PROMISED(h) (((h) >> (N + 8)) & 15)
-#define HELLO_FOUNDERS(h) (((h) >> (N + 12)) & 15)
-#define HELLO_MISSING(h) (((h) >> (N + 16)) & 15)
-#define HELLO_VOTERS(h) ((h) >> (N + 20))
+#define HELLO_PASSED(h) (((h) >> N) & 7)
+#define HELLO_EPOCH(h) (((h) >> (N + 3)) & 7)
+#define HELLO_PROMISED(h) (((h) >> (N + 6)) & 15)
+#define HELLO_FOUNDERS(h) (((h) >> (N + 10)) & 15)
+#define HELLO_MISSING(h) (((h) >> (N + 14)) & 15)
+#define HELLO_VOTERS(h) (((h) >> (N + 18)) & 15)
+#define HELLO_PROMISED_EPOCH(h) ((h) >> (N + 22))
 #define CONNECTED(c, i) (to[i] == c && !closed[i] && HELLO(c, i) == 0)
 
 /* Whether a wait for the ranks of the set may time out: a rank of it is stopped or silent, or the
@@ -201,10 +212,13 @@ inline disconnect()
     answer[me] = NOTHING;
     closed[me] = false;
     members[me] = 0;
+    earlier[me] = 0;
 #ifdef NEWCOMER
     next_founders[me] = 0;
     next_missing[me] = 0;
     next_voters[me] = 0;
+    earlier_epoch[me] = 0;
+    earlier_voters[me] = 0;
 #endif
     decided[me] = 0
 }
@@ -255,19 +269,52 @@ inline promise()
 {
     out_of_epochs = decided[me] < 1 || decided[me] > EPOCHS;
     assert(!out_of_epochs);
+    earlier[me] = promised[me];
     promised[me] = members[me];
 #ifdef NEWCOMER
+    earlier_epoch[me] = promised_epoch[me];
+    promised_epoch[me] = decided[me];
+    earlier_voters[me] = voters[me];
     voters[me] = next_voters[me];
 #endif
     epoch[me] = decided[me]
 }
 
+/* No rank can have passed a decision without its leader's GO. The epoch is not used again. */
+inline restore_promise()
+{
+    promised[me] = earlier[me];
+#ifdef NEWCOMER
+    promised_epoch[me] = earlier_epoch[me];
+    voters[me] = earlier_voters[me]
+#endif
+}
+
+/* The leader has sent no GO and will send none. The members may not hear of it. */
+inline take_back()
+{
+    d_step {
+        restore_promise();
+        i = 0;
+        do
+        :: i < N ->
+            if
+            :: i != me && HAS(members[me], i) && CONNECTED(me, i) -> answer[i] = AGAIN
+            :: else
+            fi;
+            i++
+        :: else -> break
+        od;
+        i = 0
+    }
+}
+
 inline say_hello(candidate)
 {
-    HELLO(candidate, me) = (promised[me] << (N + 8)) | (epoch[me] << (N + 4)) |
+    HELLO(candidate, me) = (promised[me] << (N + 6)) | (epoch[me] << (N + 3)) |
 #ifdef NEWCOMER
-                           (voters[me] << (N + 20)) |
-                           (missing[me] << (N + 16)) | (founders[me] << (N + 12)) |
+                           (promised_epoch[me] << (N + 22)) | (voters[me] << (N + 18)) |
+                           (missing[me] << (N + 14)) | (founders[me] << (N + 10)) |
 #endif
                            (passed[me] << N) | world[me]
 }
@@ -351,7 +398,7 @@ inline decide()
         do
         :: i < N ->
             if
-            :: HAS(came[me] & base, i) && HELLO_EPOCH(HELLO(me, i)) > newest ->
+            :: HAS(came[me] & base, i) && HELLO_PROMISED_EPOCH(HELLO(me, i)) > newest ->
                 next_voters[me] = next_voters[me] | HELLO_VOTERS(HELLO(me, i))
             :: else
             fi;
@@ -482,13 +529,17 @@ inline forget(r)
     ready[r] = 0;
     came[r] = 0;
     members[r] = 0;
+    earlier[r] = 0;
 #ifdef NEWCOMER
     founders[r] = 0;
     missing[r] = 0;
     voters[r] = 0;
+    promised_epoch[r] = 0;
     next_founders[r] = 0;
     next_missing[r] = 0;
     next_voters[r] = 0;
+    earlier_epoch[r] = 0;
+    earlier_voters[r] = 0;
 #endif
     decided[r] = 0;
     k = 0;
@@ -599,6 +650,7 @@ ask:
         fi;
         if /* waits for GO */
         :: atomic { answer[me] == GO -> pass(); goto end_run }
+        :: atomic { answer[me] == AGAIN -> restore_promise(); seek(0) }
         :: atomic { closed[me] || HAS(refusing, c) -> seek(0) }
         :: atomic { EXPIRES(BIT(c)) -> SPEND_CUT(BIT(c)); seek(0) }
         fi;
@@ -640,8 +692,13 @@ lead:
         :: true
 #else
         :: UNREADY == 0
-        :: atomic { ANY(GONE) -> retreat() }
-        :: atomic { UNREADY != 0 && LEADER_EXPIRES(UNREADY) -> SPEND_CUT(UNREADY); retreat() }
+        :: atomic { ANY(GONE) -> take_back(); retreat() }
+        :: atomic {
+            UNREADY != 0 && LEADER_EXPIRES(UNREADY) ->
+            SPEND_CUT(UNREADY);
+            take_back();
+            retreat()
+        }
 #endif
         fi;
         do
@@ -654,6 +711,9 @@ lead:
             fi;
             i++
         }
+#ifdef FAULT_TAKE_BACK
+        :: atomic { i > 1 && decided[me] == 1 -> take_back(); retreat() } /* after a GO */
+#endif
         :: atomic { i == N -> break }
         od;
         atomic { pass(); goto end_run };
