@@ -584,7 +584,7 @@ static enum status make_world(struct attempt *a, const struct world *failed, int
                               struct world **out)
 {
     enum status status = STATUS_OK;
-    const struct reunion *m = a->reunion;
+    struct reunion *m = a->reunion;
     int *sockets = malloc((size_t)m->count * sizeof *sockets);
     int size = 0, rank = 0;
     struct world *world = calloc(1, sizeof *world);
@@ -600,6 +600,7 @@ static enum status make_world(struct attempt *a, const struct world *failed, int
     if (*socket >= 0) /* the leader has the lowest identity */
         sockets[0] = *socket;
     world->timeout_ms = a->timeout_ms;
+    world->reunion = m; /* its first calls wait less for the root */
     memcpy(world->host, failed->host, sizeof world->host);
     TRY(world_rendezvous_adopt(world, rank, size, sockets));
     world->cancelled = world_rendezvous_broken;
@@ -612,6 +613,8 @@ static enum status make_world(struct attempt *a, const struct world *failed, int
     *socket = -1;
     status = world_settle(world, NULL);
 out:
+    if (world && status != STATUS_OK)
+        world->reunion = NULL;
     free(sockets);
     return status;
 }
@@ -722,7 +725,6 @@ enum status shrink_next_world(struct world **out, struct world *failed, struct a
     }
     drain(&m->listener);
     door_clear(m->door);
-    (*out)->reunion = m;
     failed->reunion = NULL;
 out:
     leave_all(a);
