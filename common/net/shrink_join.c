@@ -326,12 +326,13 @@ struct claim shrink_claim_of(const struct attempt *a)
 
 void shrink_learn(struct reunion *m, const struct claim *claim)
 {
-    /* One that has missed a world may have wrong addresses. */
+    /* One that has missed a world may have wrong addresses, or another newcomer of an identity. */
     bool sound =
         claim->first >= 0 && claim->first < SHRINK_RANKS_MOST && claim->base.epoch >= m->base.epoch;
     for (int i = 0; i < SHRINK_GUESTS_MOST && sound; i++) {
         int identity = claim->first + i;
-        if (identity >= SHRINK_RANKS_MOST || !members_have(&claim->promise.voters, identity))
+        if (identity >= SHRINK_RANKS_MOST || !members_have(&claim->promise.voters, identity) ||
+            address_port(&claim->promised[i]) == 0 || address_port(&m->at[identity]) > 0)
             continue;
         m->at[identity] = claim->promised[i];
         m->count = identity < m->count ? m->count : identity + 1;

@@ -218,6 +218,7 @@ Test(shrink_input, a_claim_with_an_impossible_identity_teaches_nothing)
 {
     static const int32_t wrong[] = {-1, INT32_MIN, SHRINK_RANKS_MOST, INT32_MAX, INT32_MAX - 1};
     struct claim claim = {.promise.voters = {.words = {1}}};
+    address_set_port(&claim.promised[0], 1);
     struct reunion *reunion = reunion_new();
     cr_assert(reunion);
     reunion->count = COUNT;
@@ -226,6 +227,26 @@ Test(shrink_input, a_claim_with_an_impossible_identity_teaches_nothing)
         shrink_learn(reunion, &claim);
         cr_assert_eq(reunion->count, COUNT);
     }
+    reunion_close(&reunion);
+}
+
+/* A rank that was cut off has promised another newcomer of an identity that is taken by now.
+ * Another rank knows an identity, but not its address. */
+Test(shrink_input, a_claim_teaches_new_addresses_only)
+{
+    struct claim claim = {.first = COUNT - 1, .promise.voters = {.words = {0x38}}};
+    struct reunion *reunion = reunion_new();
+    cr_assert(reunion);
+    reunion->count = COUNT;
+    for (int i = 0; i < 3; i++)
+        claim.promised[i] = reunion->at[i] = address_loopback();
+    address_set_port(&reunion->at[COUNT - 1], 7);
+    address_set_port(&claim.promised[0], 8);
+    address_set_port(&claim.promised[1], 9);
+    shrink_learn(reunion, &claim);
+    cr_expect_eq(address_port(&reunion->at[COUNT - 1]), 7);
+    cr_expect_eq(address_port(&reunion->at[COUNT]), 9);
+    cr_expect_eq(reunion->count, COUNT + 1);
     reunion_close(&reunion);
 }
 
