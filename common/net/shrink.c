@@ -14,28 +14,30 @@
  * The leader summons those that it awaits, because they may have given it up too soon.
  *
  * A refused connection means that a process has ended. Nothing else shows it: a silent process may
- * be stopped or cut off, and later continue in a world of its own. Two such worlds would both write
+ * be stopped or cut off, and it may later continue in another world. Two worlds would both write
  * results. Two rules prevent that.
  *
- * - A world may follow another one only if every member of the latter is in the new one or is known
- *   to have ended, or more than half of them are in the new one (or half, with the lowest
- *   identity). One that was silent first may have continued before it ended: it is not known.
+ * - A world may follow another one in three cases: all members of the old world are in the new one
+ *   or are known to have ended; more than half are in it; or half, with the lowest identity. The
+ *   end of a member that was silent first is not known, because it may have continued before.
+ *
  * - A rank that has sent READY does not know whether others got GO. From then on it only joins
  *   worlds within the promised one, unless the leader sends AGAIN: it has sent no GO.
  *
  * The world to follow is the last that any comer was in. A process that is not in it has missed a
- * world, and its data is old: it is excluded for ever. If an attempt fails, because a member died
- * in the middle of it, or too few came, all begin again. Source of the rules: dynamic voting
- * (Lotem, Keidar and Dolev, 1997). tests/net/shrink.pml is a model of them.
+ * world, and its data is old: it is excluded for ever. An attempt fails if a member dies in the
+ * middle of it, or too few come. All begin again then. Source of the rules: dynamic voting (Lotem,
+ * Keidar and Dolev, 1997). tests/net/shrink.pml is a model of them.
  *
  * Newcomers enter in the same way (shrink_join.c), without a vote. Other ranks may have entered a
- * world with newcomers that this rank has only promised, and earlier promises may be larger than
+ * world with newcomers that this rank has only promised. Its earlier promises may be larger than
  * the last one. A world therefore needs most of its *voters*: the members of the last world, and of
  * all decisions since then that its members have promised.
  *
- * A rank that was stopped may find that all ranks of its world have ended, although they have let
- * in newcomers, who continue. So a world needs a *founder*, too. The founders are the ranks of the
- * first world; or all members of a later one, if every former member is known to have ended.
+ * A rank that was stopped may find that all ranks of its world have ended. They may have let in
+ * newcomers before, who continue. Therefore a world needs a *founder*, too. The founders are the
+ * ranks of the first world. Once every former member is known to have ended, all members are
+ * founders.
  */
 #include <errno.h>
 #include <limits.h>
@@ -441,7 +443,7 @@ enum outcome shrink_obey(struct reunion *m, int socket, const struct decision *d
     return error == 0 ? AGREED : AGAIN;
 }
 
-/* Without a word for so long, or without a way to it, the process is silent. */
+/* The process has sent nothing in time, or cannot be reached: it is silent. */
 static enum outcome give_up(struct attempt *a, int leader)
 {
     a->comers[leader].fate = SILENT;

@@ -1,6 +1,6 @@
 /*
- * Internal to shrink.c, shrink_vote.c and shrink_join.c: what the survivors of a world know of each
- * other, the rule by which a leader decides on the next world, and how newcomers enter it.
+ * Internal to shrink.c, shrink_vote.c and shrink_join.c: what survivors know of each other, how a
+ * leader decides on the next world, and how newcomers enter it.
  */
 #ifndef PSRING_COMMON_NET_SHRINK_IMPL_H
 #define PSRING_COMMON_NET_SHRINK_IMPL_H
@@ -74,9 +74,9 @@ struct door; /* shrink_join.c */
 
 struct reunion {
     struct listener listener;
-    uint64_t job; /* the first world's run id */
-    int identity; /* rank in the first world; of a newcomer: as a leader gave it; -1: none yet */
-    int count;    /* of the identities that exist, as far as this process knows */
+    uint64_t job;      /* the first world's run id */
+    int identity;      /* rank in the first world, or what a leader gave a newcomer; -1: none yet */
+    int count;         /* of the identities that exist, as far as this process knows */
     struct door *door; /* where newcomers knock; NULL: none can */
     bool excluded;
     struct view base;                    /* the last world that this process has entered */
@@ -178,7 +178,7 @@ int shrink_await(int socket, struct word *word, size_t room, enum shrink_type ty
                  int64_t timeout_ms);
 /* Promises the leader's decision and waits for GO. */
 enum outcome shrink_obey(struct reunion *reunion, int socket, const struct decision *decision);
-/* Tells all comers that this leader still lives. Does not wait: a stopped comer reads nothing. */
+/* Sends HOLD to all comers. Does not wait, because a stopped comer reads nothing. */
 void shrink_hold(struct attempt *a);
 
 /* The last world that a process here has entered. */

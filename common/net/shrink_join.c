@@ -16,8 +16,8 @@
  * Newcomers are no members of the last world, so they have no vote on who may follow it. One that
  * gets no GO gives up its identity and its socket, and knocks again: to those who may have entered
  * the world with it, it has ended. An identity is given once. A leader gives one above all that any
- * comer knows, and whoever may follow a world has a comer that knows its identities. A leader calls
- * on a newcomer once. One that does not answer costs the others an attempt.
+ * comer knows, and one of the comers knows all identities of the world that they follow. A leader
+ * calls on a newcomer once. One that does not answer costs the others an attempt.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-/* The rule by which a leader decides who may continue. The cases are those in
- * which simpler rules let two worlds run. tests/net/shrink.pml searches for further ones. */
+/* The rule by which a leader decides who may continue. The cases are those in which simpler rules
+ * let two worlds run. tests/net/shrink.pml searches for further ones. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -155,10 +155,10 @@ Test(shrink_vote, a_promise_with_newcomers_counts)
     end(a);
 }
 
-/* {0 ... 4} have promised 5, and 0 and 5 have entered that world. 1 decides on {1, 2, 3, 4},
- * without GO; 4 does not hear of it. {0, 4, 5} may follow their world: half of it, with the lowest.
- * {1, 2, 3} may not, although they are most of the last world they know, and most of their last
- * promise. */
+/* Ranks 0 to 4 have promised 5, and 0 and 5 have entered that world. Rank 1 decides on {1, 2, 3,
+ * 4}, without GO, and 4 does not hear of it. Ranks {0, 4, 5} may follow their world, because they
+ * are half of it, with the lowest. Ranks {1, 2, 3} may not. They are most of the last world they
+ * know, and most of their last promise, but only half of the earlier one. */
 Test(shrink_vote, earlier_promises_with_newcomers_count)
 {
     struct view first = view_of(0, 0x1f), entered = view_of(1, 0x3f), promise = view_of(2, 0x1e);
