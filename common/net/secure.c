@@ -31,6 +31,7 @@ enum {
     LINGER_MS = 5000,
     EVENTS_AT_ONCE = 16,
     PATH_BYTES = 4096,
+    LATE_BYTES = 64,
 };
 
 #define TLS_FILE "tls.pem"     /* the private key, then the certificate */
@@ -50,13 +51,15 @@ struct session {
     uint64_t records;    /* sent with this key */
     unsigned char *queue;
     size_t queued;
+    unsigned char late[LATE_BYTES]; /* to be sent before the next record */
+    size_t late_bytes;
     int64_t until_ns;     /* closing: the thread closes the socket then */
     struct session *next; /* of those that are closing */
 };
 
 bool secure_is_on;
 
-static struct {
+static struct secure_state {
     SSL_CTX *context;
     X509 *certificate;
     BIO_METHOD *method;
@@ -249,9 +252,7 @@ static enum status read_curve(const char *folder)
     unsigned char secret[SECURE_CURVE_BYTES];
     if (!zmq_has("curve"))
         return FAIL(STATUS_UNSUPPORTED,
-                    "--secure %s: this libzmq has no CURVE; build it with "
-                    "libsodium",
-                    folder);
+                    "--secure %s: this libzmq has no CURVE; build it with libsodium", folder);
     TRY(open_key(folder, CURVE_FILE, &file));
     bool good = fscanf(file, "%40s %40s", curve->public_text, curve->secret_text) == 2 &&
                 strlen(curve->public_text) == SECURE_CURVE_TEXT_BYTES - 1 &&
@@ -314,35 +315,49 @@ out:
 
 /* -------- bytes of TLS ------------------------------------------------------------------------ */
 
+static bool is_busy(int error)
+{
+    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+/* OpenSSL announces new keys in a record, and reads nothing before that has left. Two ends with
+ * full links would wait for each other. The announcement therefore leaves with the next record. */
 static int bio_write(BIO *bio, const char *bytes, int count)
 {
     struct session *session = BIO_get_data(bio);
-    ssize_t sent;
+    struct iovec pieces[] = {{session->late, session->late_bytes},
+                             {without_const(bytes), (size_t)count}};
+    bool announces = session->met && SSL_in_init(session->ssl);
     BIO_clear_retry_flags(bio);
-    do
-        sent = send(session->socket, bytes, (size_t)count, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (sent < 0 && errno == EINTR);
-    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+    if (announces && (size_t)count <= LATE_BYTES - session->late_bytes) {
+        memcpy(session->late + session->late_bytes, bytes, (size_t)count);
+        session->late_bytes += (size_t)count;
+        return count;
+    }
+    ssize_t sent = clear_send(session->socket, pieces, 2);
+    size_t of_late = sent > 0 ? size_smaller((size_t)sent, session->late_bytes) : 0;
+    session->late_bytes -= of_late;
+    memmove(session->late, session->late + of_late, session->late_bytes);
+    if (sent > (ssize_t)of_late)
+        return (int)(sent - (ssize_t)of_late);
+    if (sent >= 0 || is_busy(errno))
         BIO_set_retry_write(bio);
-    else if (sent < 0)
+    else
         session->io_error = errno;
-    return (int)sent;
+    return -1;
 }
 
 static int bio_read(BIO *bio, char *bytes, int count)
 {
     enum { TLS_ALERT = 21, TLS_HANDSHAKE = 22 };
     struct session *session = BIO_get_data(bio);
-    ssize_t got;
     BIO_clear_retry_flags(bio);
-    do
-        got = recv(session->socket, bytes, (size_t)count, MSG_DONTWAIT);
-    while (got < 0 && errno == EINTR);
+    ssize_t got = recv(session->socket, bytes, (size_t)count, MSG_DONTWAIT);
     if (got > 0 && !session->heard)
         session->foreign = bytes[0] != TLS_ALERT && bytes[0] != TLS_HANDSHAKE;
     session->heard = session->heard || got > 0;
     session->ended = session->ended || got == 0;
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+    if (got < 0 && is_busy(errno))
         BIO_set_retry_read(bio);
     else if (got < 0)
         session->io_error = errno;
@@ -606,14 +621,11 @@ static int send_record(struct session *session, const struct iovec *pieces, int 
     return error;
 }
 
-ssize_t secure_send_session(int socket, const struct iovec *pieces, int count)
+ssize_t secure_send_session(int socket, struct iovec *pieces, int count)
 {
     struct session *session = session_of(socket);
-    if (!session) {
-        const struct msghdr message = {.msg_iov = without_const(pieces),
-                                       .msg_iovlen = (size_t)count};
-        return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    }
+    if (!session)
+        return clear_send(socket, pieces, count);
     if (atomic_load_explicit(&session->joining, memory_order_acquire)) {
         ssize_t taken = enqueue(session, pieces, count);
         errno = EAGAIN;
@@ -634,13 +646,11 @@ ssize_t secure_send_session(int socket, const struct iovec *pieces, int count)
 
 /* -------- receiving --------------------------------------------------------------------------- */
 
-ssize_t secure_receive_session(int socket, const struct iovec *pieces, int count)
+ssize_t secure_receive_session(int socket, struct iovec *pieces, int count)
 {
     struct session *session = session_of(socket);
-    if (!session) {
-        struct msghdr message = {.msg_iov = without_const(pieces), .msg_iovlen = (size_t)count};
-        return recvmsg(socket, &message, MSG_DONTWAIT);
-    }
+    if (!session)
+        return clear_receive(socket, pieces, count);
     int error = EAGAIN;
     size_t all = 0, at = 0, got;
     if (!atomic_load_explicit(&session->joining, memory_order_acquire))
@@ -764,11 +774,5 @@ void secure_close(void)
     SSL_CTX_free(secure.context);
     X509_free(secure.certificate);
     OPENSSL_cleanse(&secure.curve, sizeof secure.curve);
-    secure.context = NULL;
-    secure.certificate = NULL;
-    secure.method = NULL;
-    secure.sessions = NULL;
-    secure.closing = NULL;
-    secure.ends = false;
-    secure.epoll = secure.wake = -1;
+    secure = (struct secure_state){.epoll = -1, .wake = -1};
 }

@@ -75,25 +75,34 @@ int secure_error(int socket);
 
 extern bool secure_is_on; /* set by secure_open */
 
-ssize_t secure_send_session(int socket, const struct iovec *pieces, int count);
-ssize_t secure_receive_session(int socket, const struct iovec *pieces, int count);
+ssize_t secure_send_session(int socket, struct iovec *pieces, int count);
+ssize_t secure_receive_session(int socket, struct iovec *pieces, int count);
 
-/* sendmsg(2) and recvmsg(2) that neither wait nor raise SIGPIPE. After EAGAIN the next call must
- * send the same bytes, or more. secure_receive fills all pieces if enough bytes have arrived. */
-static inline ssize_t secure_send(int socket, struct iovec *pieces, int count)
+/* sendmsg(2) and recvmsg(2) that neither wait nor raise SIGPIPE, without TLS. */
+static inline ssize_t clear_send(int socket, struct iovec *pieces, int count)
 {
-    if (secure_is_on)
-        return secure_send_session(socket, pieces, count);
     const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)count};
     return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static inline ssize_t secure_receive(int socket, struct iovec *pieces, int count)
+static inline ssize_t clear_receive(int socket, struct iovec *pieces, int count)
 {
-    if (secure_is_on)
-        return secure_receive_session(socket, pieces, count);
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)count};
     return recvmsg(socket, &message, MSG_DONTWAIT);
+}
+
+/* The same, with TLS after secure_open. After EAGAIN the next call must send the same bytes, or
+ * more. secure_receive fills all pieces if enough bytes have arrived. */
+static inline ssize_t secure_send(int socket, struct iovec *pieces, int count)
+{
+    return secure_is_on ? secure_send_session(socket, pieces, count)
+                        : clear_send(socket, pieces, count);
+}
+
+static inline ssize_t secure_receive(int socket, struct iovec *pieces, int count)
+{
+    return secure_is_on ? secure_receive_session(socket, pieces, count)
+                        : clear_receive(socket, pieces, count);
 }
 
 #endif

@@ -5,6 +5,8 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -16,7 +18,7 @@
 #include "common/net/transport/zmq_impl.h"
 #include "tests/lib/capture.h"
 
-enum { LONG_MS = 60000, LONG_BYTES = 8 << 20 };
+enum { LONG_MS = 60000, LONG_BYTES = 8 << 20, RECORD_BYTES = 1000 };
 
 static char parent[64], folder[128], others[128];
 static struct listener listener;
@@ -313,6 +315,40 @@ Test(secure, what_is_sent_before_a_close_arrives)
     end();
 }
 
+/* -------- new keys ---------------------------------------------------------------------------- */
+
+int __real_SSL_key_update(SSL *ssl, int type);
+int __wrap_SSL_key_update(SSL *ssl, int type);
+int __real_SSL_write_ex(SSL *ssl, const void *bytes, size_t count, size_t *written);
+int __wrap_SSL_write_ex(SSL *ssl, const void *bytes, size_t count, size_t *written);
+ssize_t __real_sendmsg(int socket, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int socket, const struct msghdr *message, int flags);
+
+static _Atomic bool changes_keys, is_full;
+static _Atomic int changes;
+
+int __wrap_SSL_key_update(SSL *ssl, int type)
+{
+    int done = __real_SSL_key_update(ssl, type);
+    changes += done == 1;
+    return done;
+}
+
+/* Before each record come new keys. OpenSSL refuses while a part of a record is sent. */
+int __wrap_SSL_write_ex(SSL *ssl, const void *bytes, size_t count, size_t *written)
+{
+    if (changes_keys)
+        SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
+    ERR_clear_error();
+    return __real_SSL_write_ex(ssl, bytes, count, written);
+}
+
+ssize_t __wrap_sendmsg(int socket, const struct msghdr *message, int flags)
+{
+    errno = EAGAIN;
+    return is_full ? -1 : __real_sendmsg(socket, message, flags);
+}
+
 static unsigned char sent[LONG_BYTES], received[LONG_BYTES];
 
 static void *send_long(void *socket)
@@ -324,7 +360,8 @@ static void *send_long(void *socket)
     return NULL;
 }
 
-/* Longer than the buffers of the sockets: sends stop in the middle of a record, and continue. */
+/* Longer than the buffers of the sockets: sends stop in the middle of a record, and continue. One
+ * direction has new keys before each record. */
 Test(secure, long_messages_arrive_in_both_directions)
 {
     pthread_t threads[2];
@@ -335,6 +372,7 @@ Test(secure, long_messages_arrive_in_both_directions)
     cr_assert_eq(listener_join(&listener.address, 0, 5, LONG_MS, &ours), 0);
     int sockets[] = {ours, await_hello(5)};
     for (int way = 0; way < 2; way++) {
+        changes_keys = way == 1;
         cr_assert_eq(pthread_create(&threads[way], NULL, send_long, &sockets[way]), 0);
         struct control_head head;
         for (int i = 0; i < 2; i++) {
@@ -349,10 +387,71 @@ Test(secure, long_messages_arrive_in_both_directions)
         }
         pthread_join(threads[way], NULL);
     }
+    cr_expect_geq(changes, 2 * LONG_BYTES / SSL3_RT_MAX_PLAIN_LENGTH);
     stream_close(&sockets[0]);
     stream_close(&sockets[1]);
     end();
 }
+
+/* Connects both ends, and waits until the handshake is over. */
+static void meet(int *ours, int *theirs)
+{
+    begin();
+    memset(sent, 7, RECORD_BYTES);
+    cr_assert_eq(listener_join(&listener.address, 0, 5, LONG_MS, ours), 0);
+    *theirs = await_hello(5);
+    cr_assert_eq(secure_settle(*ours, deadline_ms(LONG_MS)), 0);
+}
+
+static void arrives(int theirs)
+{
+    memset(received, 0, RECORD_BYTES);
+    cr_expect_eq(stream_receive(theirs, received, RECORD_BYTES, LONG_MS), 0);
+    cr_expect_eq(memcmp(sent, received, RECORD_BYTES), 0);
+}
+
+/* The kernel takes neither the announcement of the new keys nor the record after it. */
+Test(secure, an_end_that_cannot_announce_new_keys_reads)
+{
+    char got = 0, said = 7;
+    struct iovec piece = {&got, 1};
+    int ours, theirs;
+    meet(&ours, &theirs);
+    cr_assert_eq(stream_send(theirs, &said, 1, LONG_MS), 0);
+    cr_assert_eq(stream_wait(ours, POLLIN, deadline_ms(LONG_MS), NULL, NULL), 0);
+    changes_keys = is_full = true;
+    cr_expect_eq(stream_send(ours, sent, RECORD_BYTES, -1), ETIMEDOUT);
+    cr_expect_eq(secure_receive(ours, &piece, 1), 1);
+    cr_expect_eq(got, said);
+    is_full = false;
+    cr_expect_eq(stream_send(ours, sent, RECORD_BYTES, LONG_MS), 0);
+    cr_expect_eq(changes, 1);
+    arrives(theirs);
+    stream_close(&ours);
+    stream_close(&theirs);
+    end();
+}
+
+/* Attempts count, too. */
+Test(secure, a_million_records_bring_new_keys)
+{
+    int ours, theirs;
+    meet(&ours, &theirs);
+    is_full = true;
+    for (int i = 0; i < 1 << 20; i++)
+        cr_assert_eq(stream_send(ours, sent, RECORD_BYTES, -1), ETIMEDOUT);
+    is_full = false;
+    for (int i = 0; i < 3; i++) {
+        cr_expect_eq(changes, i > 1);
+        cr_expect_eq(stream_send(ours, sent, RECORD_BYTES, LONG_MS), 0);
+        arrives(theirs);
+    }
+    stream_close(&ours);
+    stream_close(&theirs);
+    end();
+}
+
+/* -------- ends of connections ----------------------------------------------------------------- */
 
 /* A message that did not fit is not lost silently: no other may follow it. */
 Test(secure, a_send_that_does_not_wait_reports_a_part)
