@@ -51,6 +51,7 @@ struct session {
     uint64_t records;    /* sent with this key */
     unsigned char *queue;
     size_t queued;
+    bool ends_output;               /* joining: nothing follows the queue */
     unsigned char late[LATE_BYTES]; /* to be sent before the next record */
     size_t late_bytes;
     int64_t until_ns;     /* closing: the thread closes the socket then */
@@ -396,11 +397,25 @@ static struct session *session_of(int socket)
                : NULL;
 }
 
+/* With the lock. The handshake is over. A child of fork() may have the socket open, so a close does
+ * not take it out of the epoll. */
+static void leave_thread(struct session *session)
+{
+    epoll_ctl(secure.epoll, EPOLL_CTL_DEL, session->socket, NULL);
+    free(session->queue);
+    session->queue = NULL;
+    if (session->ends_output)
+        shutdown(session->socket, SHUT_WR);
+    atomic_store_explicit(&session->joining, false, memory_order_release);
+}
+
+/* With the lock. */
 static void session_free(struct session *session)
 {
+    if (atomic_load(&session->joining))
+        leave_thread(session);
     atomic_store(&secure.sessions[session->socket], NULL);
     SSL_free(session->ssl);
-    free(session->queue);
     free(session);
 }
 
@@ -429,15 +444,6 @@ static struct session *session_new(int socket, bool accepted)
 
 /* -------- the connecting end's handshake ------------------------------------------------------ */
 
-/* With the lock. The handshake is over. */
-static void leave_thread(struct session *session)
-{
-    epoll_ctl(secure.epoll, EPOLL_CTL_DEL, session->socket, NULL);
-    free(session->queue);
-    session->queue = NULL;
-    atomic_store_explicit(&session->joining, false, memory_order_release);
-}
-
 /* With the lock. Continues a handshake, then sends what is queued. */
 static void step(struct session *session)
 {
@@ -463,9 +469,7 @@ static void step(struct session *session)
 /* With the lock. Closes the closing sessions that are done, or late. */
 static void close_done(int64_t now_ns)
 {
-    struct session **link = &secure.closing;
-    while (*link) {
-        struct session *session = *link;
+    for (struct session **link = &secure.closing, *session; (session = *link);) {
         if (atomic_load(&session->joining) && !secure.ends && now_ns < session->until_ns) {
             link = &session->next;
             continue;
@@ -538,12 +542,23 @@ bool secure_end(int socket)
         secure.closing = session;
         keeps = true;
     } else {
-        if (atomic_load(&session->joining))
-            leave_thread(session);
         session_free(session);
     }
     monitor_leave(&secure.lock);
     return keeps;
+}
+
+void secure_end_output(int socket)
+{
+    struct session *session = session_of(socket);
+    bool later = false;
+    if (session) {
+        monitor_enter(&secure.lock);
+        later = session->ends_output = atomic_load(&session->joining);
+        monitor_leave(&secure.lock);
+    }
+    if (!later)
+        shutdown(socket, SHUT_WR);
 }
 
 int secure_settle(int socket, int64_t deadline_ns)

@@ -57,6 +57,9 @@ int secure_begin(int socket, bool accepted);
  * thread closes it then, or after a few seconds. */
 bool secure_end(int socket);
 
+/* shutdown(2) of the output. What is queued is sent first. */
+void secure_end_output(int socket);
+
 /* Waits until the handshake of a connecting end is over. 0, or an errno value. */
 int secure_settle(int socket, int64_t deadline_ns);
 

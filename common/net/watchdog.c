@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/base/status.h"
 #include "common/base/clock.h"
+#include "common/net/secure.h"
 #include "common/net/watchdog_impl.h"
 #include "common/net/world_impl.h"
 
@@ -99,7 +99,7 @@ static void send_frame(struct watchdog_link *link, struct watchdog_frame *frame,
     /* After a part of a frame the reader cannot find the next frame. A peer that has left the
      * buffer full for this time counts as gone. */
     if (last || error == ETIMEDOUT)
-        shutdown(link->fd, SHUT_WR);
+        secure_end_output(link->fd);
 }
 
 /* Reads the next frame into link->frame. Anything else is CONTROL_CLOSED. */

@@ -470,6 +470,63 @@ Test(secure, a_send_that_does_not_wait_reports_a_part)
     end();
 }
 
+/* Also from an end whose handshake is not over. It can still receive. */
+Test(secure, what_is_sent_before_the_output_ends_arrives)
+{
+    struct control_head got;
+    char byte = 7;
+    begin();
+    int ours = join_and_send();
+    secure_end_output(ours);
+    int theirs = await_hello(5);
+    cr_expect_eq(control_receive(theirs, &got, sizeof got, LONG_MS, NULL, NULL), 0);
+    cr_expect_eq(got.value, 7);
+    cr_expect_eq(control_receive(theirs, &got, sizeof got, LONG_MS, NULL, NULL), ECONNRESET);
+    cr_expect_eq(stream_send(theirs, &byte, 1, LONG_MS), 0);
+    byte = 0;
+    cr_expect_eq(stream_receive(ours, &byte, 1, LONG_MS), 0);
+    cr_expect_eq(byte, 7);
+    stream_close(&ours);
+    stream_close(&theirs);
+    end();
+}
+
+/* Whether an epoll of this process has a socket of that number. */
+static bool is_watched(int socket)
+{
+    char path[64], line[256];
+    int target;
+    bool found = false;
+    for (int fd = 0; fd < 256 && !found; fd++) {
+        snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+        FILE *file = fopen(path, "re");
+        while (file && !found && fgets(line, sizeof line, file))
+            found = sscanf(line, "tfd: %d", &target) == 1 && target == socket;
+        if (file)
+            fclose(file);
+    }
+    return found;
+}
+
+/* No process accepts, so the thread gives up. The copy of the descriptor stands for one in a child
+ * of fork(). */
+Test(secure, a_session_that_is_given_up_leaves_no_trace)
+{
+    begin();
+    int ours = join_and_send(), number = ours, copy = dup(ours);
+    cr_expect(is_watched(number));
+    stream_close(&ours);
+    for (int64_t until_ns = deadline_ms(LONG_MS); clock_now_ns() < until_ns;) {
+        if (fcntl(number, F_GETFD) < 0)
+            break;
+        clock_sleep_until_ns(deadline_ms(10));
+    }
+    cr_expect_lt(fcntl(number, F_GETFD), 0);
+    cr_expect(!is_watched(number));
+    close(copy);
+    end();
+}
+
 /* Changed bytes end the connection. */
 Test(secure, changed_bytes_are_an_error)
 {
