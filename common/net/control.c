@@ -567,6 +567,7 @@ int control_search(const struct control_search *search, const char **unknown)
     /* TURN_MS: the limit for one of several addresses, and until `cancelled` is asked again */
     enum { FIRST_PAUSE_MS = 10, TURN_MS = 3000 };
     int64_t deadline_ns = stream_deadline_ns(search->timeout_ms), pause_ms = FIRST_PAUSE_MS;
+    bool other_keys = false; /* the program there may have ended since */
     for (int turn = 0;;) {
         union address address;
         int error = 0, addresses = 1;
@@ -581,11 +582,12 @@ int control_search(const struct control_search *search, const char **unknown)
             error = search->attempt(search->self, &address, connect_ms);
             if (error == 0)
                 return 0;
+            other_keys = other_keys || error == EKEYREJECTED;
         }
         if (error == ECANCELED || (search->cancelled && search->cancelled(search->context)))
             return ECANCELED;
         if (deadline_ns > 0 && clock_now_ns() + pause_ms * NS_PER_MS >= deadline_ns)
-            return error;
+            return other_keys ? EKEYREJECTED : error;
         if (known && turn % addresses != 0)
             continue; /* at once, so that all ranks use the first address that works */
         clock_sleep_until_ns(clock_now_ns() + pause_ms * NS_PER_MS);

@@ -222,9 +222,9 @@ struct control_search {
     void *self;
 };
 
-/* Attempts one address of the host after the other, repeatedly. Returns 0, ECANCELED, or the error
- * of the last attempt when the time is over. Sets *unknown to the reason why the name is unknown
- * here, or NULL. */
+/* Attempts one address of the host after the other, repeatedly. Returns 0 or ECANCELED. When the
+ * time is over it returns EKEYREJECTED if any attempt did, else the error of the last one. Sets
+ * *unknown to the reason why the name is unknown here, or NULL. */
 int control_search(const struct control_search *search, const char **unknown);
 
 #endif

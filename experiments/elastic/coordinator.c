@@ -13,6 +13,7 @@
 #include "common/base/text.h"
 #include "common/net/address.h"
 #include "common/net/control.h"
+#include "common/net/secure.h"
 
 /* -------- members ----------------------------------------------------------------------------- */
 
@@ -641,7 +642,9 @@ static enum status hear_answer(int socket, struct membership_reader *reader, int
         if (got == CONTROL_NOTHING && stream_wait(socket, POLLIN, deadline_ns, NULL, NULL) != 0)
             return STATUS_TIMEOUT;
     }
-    *why = "the server has ended";
+    *why = secure_error(socket) == EKEYREJECTED
+               ? "the server has other keys; give all servers and workers the same --secure folder"
+               : "the server has ended, or only one of the two uses --secure";
     return STATUS_TRANSPORT;
 }
 

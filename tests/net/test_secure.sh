@@ -65,13 +65,13 @@ listens()
     awk -v "port=:$(printf %04X "$1")" 'substr($2, 9) == port && $4 == "0A" { found = 1 } END { exit !found }' /proc/net/tcp
 }
 
-# meet KEYS-OF-RANK-0 KEYS-OF-RANK-1: both ranks fail, rank 1 first.
+# meet KEYS-OF-RANK-0 KEYS-OF-RANK-1 FIRST: both ranks fail, rank FIRST first.
 meet()
 {
-    local rank port code pids=() secure=("$@")
+    local rank port code pids=() secure=("$@") first=$3
     port=$(free_port)
     for rank in 0 1; do
-        PSRING_SECURE=${secure[rank]} timeout --kill-after=5 120 "$psring" bench --startup-timeout $((6 - 3 * rank)) \
+        PSRING_SECURE=${secure[rank]} timeout --kill-after=5 120 "$psring" bench --startup-timeout $((rank == first ? 3 : 6)) \
             --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world-size 2 >"$folder/rank.$rank" 2>&1 &
         pids+=($!)
         within listens "$port" || fail "rank 0 does not listen: $(cat "$folder"/rank.*)"
@@ -83,28 +83,55 @@ meet()
     done
 }
 
-meet "$keys" ''
+meet "$keys" '' 1
 has rank.0 'does not use TLS'
 has rank.1 'with --secure on one side only'
-meet '' "$keys"
+meet '' "$keys" 1
 has rank.0 'uses TLS (--secure)'
 has rank.1 'with --secure on one side only'
-meet "$keys" "$others"
-has rank.0 'has other keys'
-has rank.1 'has other keys'
+for first in 0 1; do
+    meet "$keys" "$others" "$first"
+    has rank.0 'has other keys'
+    has rank.1 'has other keys'
+done
 
-# An elastic job refuses such workers and goes on.
-address=tcp://127.0.0.1:$(free_port)
-timeout --kill-after=5 240 "$psring" serve --listen "$address" --timeout 20 --secure "$keys" >"$folder/serve" 2>&1 &
-server=$!
-within grep -q listens "$folder/serve" || fail "no server: $(cat "$folder/serve")"
-join=("$psring" train --data "$data" --backend ps "${common[@]}" --join "$address" --timeout 20)
+# serve NAME KEYS: start a server; its address and its process.
+serve()
+{
+    address=tcp://127.0.0.1:$(free_port)
+    PSRING_SECURE=$2 timeout --kill-after=5 240 "$psring" serve --listen "$address" --timeout 20 >"$folder/$1" 2>&1 &
+    server=$!
+    within grep -q listens "$folder/$1" || fail "no server: $(cat "$folder/$1")"
+}
+
+# An elastic job refuses such workers and continues.
+serve serve "$keys"
+join=("$psring" train --data "$data" --backend ps "${common[@]}" --timeout 20 --join "$address")
 exits 1 'the same --secure folder' "${join[@]}"
 exits 1 'the same --secure folder' "${join[@]}" --secure "$others"
 exits 0 '^weights sha256' env PSRING_SECURE="$keys" "${join[@]}"
 wait "$server" || fail "the server: $(cat "$folder/serve")"
 has serve 'does not use TLS'
 rm -rf "$folder/serve"
+
+# unlike KEYS WORDS: a job ends if its second server has these keys. The worker and the first server print the reason.
+unlike()
+{
+    local first second peer
+    serve second "$1"
+    second=$address peer=$server
+    serve first "$keys"
+    first=$server
+    exits 1 "$2" "$psring" train --data "$data" --backend ps "${common[@]}" --secure "$keys" --join "$address,$second"
+    wait "$first" && fail 'the first server ended with 0'
+    has first "$2"
+    kill "$peer"
+    wait "$peer" || true
+    rm -f "$folder/first" "$folder/second"
+}
+
+unlike "$others" 'the server has other keys'
+unlike '' 'only one of the two uses --secure'
 
 # Lost ranks, fork() and all operations of libpsring.
 for program in "$@"; do
