@@ -21,8 +21,8 @@ free_port()
     return 1
 }
 
-# ranks W COMMAND OPTION...: run psring COMMAND on W ranks; the last rank starts first. The output of rank R is in
-# $folder/rank.R. Returns 0 if all ranks ended with 0.
+# ranks W COMMAND OPTION...: run psring COMMAND on W ranks; the last rank starts first. They meet at $ranks_host, which is
+# 127.0.0.1 by default. The output of rank R is in $folder/rank.R. Returns 0 if all ranks ended with 0.
 ranks()
 {
     local world=$1 port rank bad=0 pids=()
@@ -30,7 +30,7 @@ ranks()
     port=$(free_port)
     rm -f "$folder"/rank.*
     for ((rank = world - 1; rank >= 0; rank--)); do
-        timeout --kill-after=5 240 "$psring" "$@" --rendezvous "tcp://127.0.0.1:$port" --rank "$rank" \
+        timeout --kill-after=5 240 "$psring" "$@" --rendezvous "tcp://${ranks_host:-127.0.0.1}:$port" --rank "$rank" \
             --world-size "$world" >"$folder/rank.$rank" 2>&1 &
         pids+=($!)
     done

@@ -10,6 +10,7 @@ set -euo pipefail
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT PSRING_SECURE
 common=(--model lenet --batch 8 --steps 10)
 keys=$folder/keys others=$folder/others
+ranks_host=127.0.0.1
 
 # exits CODE WORDS COMMAND...
 exits()
@@ -58,6 +59,11 @@ same 7 --backend rhd --transport tcp # more peers than poll(2) gets
 same 3 --backend ps --servers 3 --placement colocated --transport tcp
 same 3 --backend ring --transport zmq
 same 4 --backend ps --transport zmq
+if grep -q '^0\{31\}1 .* lo$' /proc/net/if_inet6; then
+    ranks_host='[::1]'
+    same 3 --backend ring --transport tcp --subnet ::1/128
+    same 3 --backend ring --transport zmq --subnet ::1/128
+fi
 
 # listens PORT: whether a process listens there.
 listens()
@@ -98,7 +104,7 @@ done
 # serve NAME KEYS: start a server; its address and its process.
 serve()
 {
-    address=tcp://127.0.0.1:$(free_port)
+    address=tcp://$ranks_host:$(free_port)
     PSRING_SECURE=$2 timeout --kill-after=5 240 "$psring" serve --listen "$address" --timeout 20 >"$folder/$1" 2>&1 &
     server=$!
     within grep -q listens "$folder/$1" || fail "no server: $(cat "$folder/$1")"
