@@ -6,10 +6,10 @@
  * message, or none, is dropped and delays no rank.
  *
  * Functions return 0 or an errno value and log nothing, because the caller knows the other end.
- * - ETIMEDOUT: nothing moved during the time-out.
- * - ECONNRESET: the other end has closed.
- * - ECANCELED: the caller's `cancelled` returned true.
- * - EKEYREJECTED, EPROTO, EBADMSG: see secure_error.
+ *   ETIMEDOUT   nothing moved during the time-out
+ *   ECONNRESET  the other end has closed
+ *   ECANCELED   the caller's `cancelled` returned true
+ *   EKEYREJECTED, EPROTO, EBADMSG  see secure_error
  */
 #ifndef PSRING_COMMON_NET_CONTROL_H
 #define PSRING_COMMON_NET_CONTROL_H
@@ -107,7 +107,7 @@ enum control_read {
  * bytes. *have is the number that has arrived; set it to 0 first. */
 enum control_read control_read(int socket, void *message, size_t room, size_t *have);
 
-/* The same, but waits; `timeout_ms` counts from the call. EPROTO stands for CONTROL_FOREIGN, and
+/* The same, but waits; `timeout_ms` counts from the call. Returns EPROTO for CONTROL_FOREIGN, and
  * EPROTONOSUPPORT for CONTROL_OTHER. */
 int control_receive(int socket, void *message, size_t room, int64_t timeout_ms,
                     cancelled_call *cancelled, void *context);

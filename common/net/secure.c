@@ -373,8 +373,8 @@ static long bio_control(BIO *bio, int command, long number, void *pointer)
     return command == BIO_CTRL_FLUSH;
 }
 
-/* What OpenSSL's last call means, which returned `done`: 0 after success, EAGAIN if it must be
- * repeated, else the error. ECONNRESET also stands for the end of the stream. */
+/* Converts `done`, the result of OpenSSL's last call: 0 after success, EAGAIN if the call must be
+ * repeated, else the error. The end of the stream is ECONNRESET, too. */
 static int error_of(struct session *session, int done)
 {
     session->met = session->met || done == 1;

@@ -7,10 +7,11 @@
  * The keys belong to the process. After secure_open every connection of control.h is a session of
  * TLS, found by its descriptor. A descriptor without a session (a socketpair) works as before.
  *
- * - A listener's end of the handshake is part of its reads: secure_receive returns EAGAIN until the
- *   handshake is done. A stranger is therefore a connection without a hello.
- * - The connecting end must not wait for the listener, which may be busy. A thread does its part of
- *   the handshake. What is sent meanwhile is queued, up to SECURE_QUEUE_BYTES.
+ * - A listener's end of the handshake is part of its reads.
+ *   secure_receive returns EAGAIN until the handshake is done. A stranger is therefore a connection
+ *   without a hello.
+ * - The connecting end must not wait for the listener, which may be busy.
+ *   A thread does its part of the handshake. Sends are queued meanwhile, up to SECURE_QUEUE_BYTES.
  *
  * Threads: one thread at a time may use a connection, as with control.h.
  */
@@ -57,7 +58,7 @@ int secure_begin(int socket, bool accepted);
  * thread closes it then, or after a few seconds. */
 bool secure_end(int socket);
 
-/* shutdown(2) of the output. What is queued is sent first. */
+/* shutdown(2) of the output. The queue is sent first. */
 void secure_end_output(int socket);
 
 /* Waits until the handshake of a connecting end is over. 0, or an errno value. */

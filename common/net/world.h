@@ -1,8 +1,9 @@
 /*
  * The processes that run together: their number, this process's rank, and which ranks share a
- * machine. They meet in one of two ways: by MPI (mpirun, srun, or one process alone), or at a
- * rendezvous: all ranks are given rank 0's address, and need no launcher. Collective calls here are
- * for set-up and for gathering results; gradients use common/net/transport.
+ * machine. They meet in one of two ways, by MPI (mpirun, srun, or one process alone) or at a
+ * rendezvous. For a rendezvous all ranks are given rank 0's address, and need no launcher.
+ * Collective calls here are for set-up and for gathering results. Gradients use
+ * common/net/transport.
  *
  * Threads: created, used and freed by the main thread. All calls block without keeping a CPU busy,
  * because the ranks of an experiment often outnumber the cores. MPI's calls test, yield, then
@@ -64,7 +65,7 @@ struct world_options {
     const char *rendezvous;     /* "tcp://HOST:PORT", where rank 0 listens; NULL: MPI */
     uint64_t token;             /* with `rendezvous`: the job's token, the same on all ranks */
     int rank, size;             /* of this process and of the world; with `rendezvous` only */
-    int listening;              /* rank 0: a socket that listens at `rendezvous`, taken; 0: none */
+    int listening;              /* rank 0: a listening socket of `rendezvous`, taken. 0: none */
     bool (*cancelled)(void *context); /* with `rendezvous`: asked now and then, while no rank sends
                                        * anything, whether to stop waiting (STATUS_TRANSPORT, not
                                        * logged); NULL: never stop */
@@ -75,7 +76,7 @@ struct world_options {
                            * bytes; newcomers with the same may join. NULL: nobody can */
     uint64_t join_after;  /* of world_join */
     bool alone;           /* no MPI and no rendezvous: a world of one */
-    const void *mpi_comm; /* with MPI: an MPI_Comm, whose ranks are the world; NULL: all */
+    const void *mpi_comm; /* with MPI: an MPI_Comm, whose ranks are the world. NULL: all */
 };
 
 /* Whether a call that waits for other ranks must stop waiting. */
@@ -133,9 +134,9 @@ enum status world_shrink(struct world **world, struct world *failed, bool timed_
  * call world_fail and world_shrink. Up to four of those that want to enter by then get the last
  * ranks of the new world. world_door: where newcomers can knock. False: nowhere.
  *
- * world_join enters such a world as a newcomer. Of `options` it uses rendezvous (a door), token,
- * job, startup_timeout_ms, and join_after: the step after which it enters, for which it waits
- * without limit. STATUS_USAGE: refused. STATUS_TIMEOUT: not let in. Logged.
+ * world_join enters such a world as a newcomer. It uses these of the options: rendezvous (a
+ * door), token, job, startup_timeout_ms, and join_after. That is the step after which it enters,
+ * for which it waits without limit. STATUS_USAGE: refused. STATUS_TIMEOUT: not let in. Logged.
  */
 uint64_t world_newcomers(struct world *world, uint64_t step, int most);
 bool world_door(const struct world *world, union address *door);

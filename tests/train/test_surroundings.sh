@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# test_surroundings.sh SHIFT_CLOCK: psring runs where it is unusual to run, and gives the usual weights: as a user who is
-# not root and cannot write to the tree, in a folder whose name has spaces, on one core, in 512 MB, where numbers have a
-# decimal comma, and while the wall clock jumps (the library SHIFT_CLOCK, preloaded).
+# test_surroundings.sh SHIFT_CLOCK: psring gives the usual weights in unusual surroundings:
+#    as a user other than root, who cannot write to the tree
+#    in a folder whose name has spaces
+#    on one core, and in 512 MB
+#    where numbers have a decimal comma
+#    while the wall clock jumps (the library SHIFT_CLOCK, preloaded)
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
@@ -16,7 +19,7 @@ usual()
     [[ $found == "$weights" ]] || fail "$1: weights '$found', expected $weights; $(cat "$2")"
 }
 
-# on_ranks WHAT RUNNER...: RUNNER starts two ranks over tcp, then over zmq, each by COMMAND words of its own.
+# on_ranks WHAT RUNNER...: start two ranks over tcp, then over zmq, each by the command RUNNER.
 on_ranks()
 {
     local what=$1 transport
