@@ -1,29 +1,37 @@
 /*
- * attack [--seed S] [--token TEXT] [--idle N] ATTACKS PID...: attacks the TCP ports at which these
- * processes listen, ATTACKS times. The ports are found anew now and then, because a job opens new
- * ones.
+ * attack [--seed S] [--token TEXT] [--keys FILE] [--idle N] ATTACKS PID...: attacks the TCP ports
+ * at which these processes listen, ATTACKS times. It looks for new ports now and then, because a
+ * job opens new ones.
  *
- * An attack is a connection that sends what a stranger can send (enum attack): random bytes; the
- * hello of a rank, a frame of an elastic job, a message between nodes and ZeroMQ's handshake, with
- * fields changed or cut short; and earlier attacks again, with what a port has answered to them.
- * Then the connection is closed, reset, half closed, or kept open without a word or with a byte now
- * and then. A flood is many such connections at once.
+ * An attack is a connection that sends what a stranger can send (enum attack):
+ *   - random bytes, or nothing
+ *   - the hello of a rank, a frame of an elastic job, a message between nodes, the handshake of
+ *     ZeroMQ or a part of TLS's, with fields changed or cut short
+ *   - a whole handshake of TLS with the keys in FILE (without keys if there is no --keys), then a
+ *     hello
+ *   - earlier attacks again, with what a port has answered to them
+ *
+ * Then the connection is closed, reset, half closed, or kept open. One that is open sends nothing,
+ * or a byte now and then. A flood is many such connections at once.
  *
  * Without --token all attacks come from strangers: no attack may change a run. With the token of an
- * elastic job (as in psring serve --token), half of the hellos have it. Such a process gets a seat
- * and says anything except a JOIN with the job's options: that would make it a worker.
+ * elastic job (as in psring serve --token), half of the hellos have it. A process with it gets a
+ * seat and sends anything except a JOIN with the job's options, which would make it a worker. At a
+ * port with --secure it remains a stranger.
  *
  * --idle opens N connections that send nothing and stay open, prints "idle", makes the attacks, and
  * ends with the processes.
  *
  * Prints how many attacks of each kind were made, how many connections were refused, and the
  * largest growth of a process's memory in kilobytes. The exit code is 1 if a process ended before
- * the last attack. The caller checks the run. A seed gives the same attacks; their order in time
- * differs.
+ * the last attack. The caller checks the run. A seed gives the same attacks, but for the random
+ * bytes of TLS. Their order in time differs.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <openssl/ssl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,10 +59,10 @@ enum {
     LOOK_EVERY = 50,    /* attacks between two searches for ports */
 };
 
-enum attack { RANDOM, HELLO, FRAMES, MESSAGE, ZMQ, REPLAY, SILENCE, FLOODS, KINDS };
+enum attack { RANDOM, HELLO, FRAMES, MESSAGE, ZMQ, TLS, CLIENT, REPLAY, SILENCE, FLOODS, KINDS };
 
-static const char *const names[KINDS] = {"random", "hello",  "frames",  "message",
-                                         "zmq",    "replay", "silence", "flood"};
+static const char *const names[KINDS] = {"random", "hello",  "frames", "message", "zmq",
+                                         "tls",    "client", "replay", "silence", "flood"};
 
 struct bytes {
     size_t count;
@@ -68,12 +76,13 @@ static struct {
     int ports[PORTS_MOST];
     int port_count;
     uint64_t token; /* 0: none */
+    SSL_CTX *tls;
     uint64_t seed, words;
     int held[HELD_MOST];
     size_t next_held;
     struct bytes kept[KEPT_MOST];
     size_t kept_count;
-    long made[KINDS], refused, grown_kb;
+    long made[KINDS], refused, clients, grown_kb;
 } all;
 
 static uint32_t below(uint32_t bound)
@@ -343,6 +352,44 @@ static void put_zmq(struct bytes *bytes)
         hurt(bytes, 100);
 }
 
+/* A ClientHello: of TLS 1.3 as psring sends it, of an older version, or of a client that offers
+ * other keys for the exchange. */
+static void add_client_hello(struct bytes *bytes)
+{
+    static const char *const groups[] = {"X25519", "P-521", "ffdhe2048"};
+    uint8_t hello[4096];
+    SSL *ssl = SSL_new(all.tls);
+    BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
+    if (ssl && in && out) {
+        SSL_set_bio(ssl, in, out);
+        if (below(3) == 0)
+            SSL_set_max_proto_version(ssl, TLS1_2_VERSION);
+        if (below(3) == 0)
+            SSL_set1_groups_list(ssl, groups[below(3)]);
+        (void)SSL_connect(ssl);
+        int length = BIO_read(out, hello, sizeof hello);
+        add(bytes, hello, length > 0 ? (size_t)length : 0);
+    }
+    SSL_free(ssl);
+}
+
+/* Parts of a handshake of TLS: a ClientHello, then records that do not fit it. */
+static void put_tls(struct bytes *bytes)
+{
+    add_client_hello(bytes);
+    if (below(2) == 0)
+        hurt(bytes, bytes->count);
+    for (uint32_t left = below(4); left > 0; left--) {
+        uint32_t length = below(300), named = below(4) ? length : below(UINT16_MAX + 1);
+        const uint8_t head[] = {(uint8_t)(19 + below(7)), 3, (uint8_t)below(5),
+                                (uint8_t)(named >> 8), (uint8_t)named};
+        add(bytes, head, sizeof head);
+        add_random(bytes, length);
+    }
+    if (below(8) == 0)
+        add_client_hello(bytes);
+}
+
 static void put(struct bytes *bytes, enum attack attack)
 {
     bytes->count = 0;
@@ -351,7 +398,11 @@ static void put(struct bytes *bytes, enum attack attack)
         add_random(bytes, below(2000));
         break;
     case HELLO:
+    case CLIENT:
         put_hello(bytes);
+        break;
+    case TLS:
+        put_tls(bytes);
         break;
     case FRAMES:
         put_frames(bytes);
@@ -444,6 +495,37 @@ static void end(int fd)
     }
 }
 
+/* A client of TLS with the keys of another job. It takes any keys of the port, and sends `bytes` if
+ * the port answers soon. */
+static void shake_hands(int fd, const struct bytes *bytes)
+{
+    enum { ANSWERS = 3, ANSWER_MS = 10 };
+    struct pollfd port = {.fd = fd, .events = POLLIN};
+    SSL *ssl = SSL_new(all.tls);
+    bool done = ssl && SSL_set_fd(ssl, fd) == 1 && SSL_connect(ssl) == 1;
+    for (int i = 0; ssl && !done && i < ANSWERS && poll(&port, 1, ANSWER_MS) > 0; i++)
+        done = SSL_connect(ssl) == 1;
+    all.clients += done;
+    if (done && bytes->count > 0)
+        (void)SSL_write(ssl, bytes->at, (int)bytes->count);
+    SSL_free(ssl);
+}
+
+static void send_attack(int fd, enum attack attack, const struct bytes *bytes)
+{
+    if (attack == CLIENT) {
+        shake_hands(fd, bytes);
+        return;
+    }
+    size_t first = bytes->count > 0 && below(3) == 0 ? below((uint32_t)bytes->count) : 0;
+    if (first > 0) /* in two pieces */
+        (void)!send(fd, bytes->at, first, MSG_NOSIGNAL);
+    if (bytes->count > 0)
+        (void)!send(fd, bytes->at + first, bytes->count - first, MSG_NOSIGNAL);
+    if (bytes->count > 0 && attack != REPLAY && below(8) == 0)
+        keep(fd, bytes);
+}
+
 static void attack_once(enum attack attack)
 {
     static struct bytes bytes;
@@ -456,13 +538,7 @@ static void attack_once(enum attack attack)
         int fd = connect_to(port);
         if (fd < 0)
             continue;
-        size_t first = bytes.count > 0 && below(3) == 0 ? below((uint32_t)bytes.count) : 0;
-        if (first > 0) /* in two pieces */
-            (void)!send(fd, bytes.at, first, MSG_NOSIGNAL);
-        if (bytes.count > 0)
-            (void)!send(fd, bytes.at + first, bytes.count - first, MSG_NOSIGNAL);
-        if (bytes.count > 0 && attack != REPLAY && below(8) == 0)
-            keep(fd, &bytes);
+        send_attack(fd, attack, &bytes);
         end(fd);
     }
     dribble();
@@ -472,8 +548,15 @@ static void attack_once(enum attack attack)
 
 static _Noreturn void usage(void)
 {
-    fprintf(stderr, "usage: attack [--seed S] [--token TEXT] [--idle N] ATTACKS PID...\n");
+    fprintf(stderr,
+            "usage: attack [--seed S] [--token TEXT] [--keys FILE] [--idle N] ATTACKS PID...\n");
     exit(2);
+}
+
+static bool use_keys(const char *file)
+{
+    return SSL_CTX_use_certificate_file(all.tls, file, SSL_FILETYPE_PEM) == 1 &&
+           SSL_CTX_use_PrivateKey_file(all.tls, file, SSL_FILETYPE_PEM) == 1;
 }
 
 static void read_arguments(int argc, char **argv, long *attacks, long *idle)
@@ -484,6 +567,8 @@ static void read_arguments(int argc, char **argv, long *attacks, long *idle)
             all.seed = strtoull(argv[next + 1], NULL, 10);
         else if (strcmp(argv[next], "--idle") == 0)
             *idle = strtol(argv[next + 1], NULL, 10);
+        else if (strcmp(argv[next], "--keys") == 0 && use_keys(argv[next + 1]))
+            continue;
         else if (strcmp(argv[next], "--token") != 0 ||
                  launch_token(argv[next + 1], &all.token) != STATUS_OK)
             usage();
@@ -516,6 +601,10 @@ static void open_idle(long count)
 int main(int argc, char **argv)
 {
     long attacks, idle = 0, done = 0;
+    all.tls = SSL_CTX_new(TLS_client_method());
+    if (!all.tls)
+        return 2;
+    signal(SIGPIPE, SIG_IGN); /* OpenSSL writes to connections that a port has reset */
     read_arguments(argc, argv, &attacks, &idle);
     raise_limit();
     bool alive = look();
@@ -538,7 +627,7 @@ int main(int argc, char **argv)
     printf("attack: %ld attacks:", done);
     for (int kind = 0; kind < KINDS; kind++)
         printf(" %s %ld", names[kind], all.made[kind]);
-    printf("; %ld connections refused, memory grew by %ld kB at most%s\n", all.refused,
-           all.grown_kb, alive ? "" : "; a process has ended");
+    printf("; %ld handshakes of TLS, %ld connections refused, memory grew by %ld kB at most%s\n",
+           all.clients, all.refused, all.grown_kb, alive ? "" : "; a process has ended");
     return alive ? 0 : 1;
 }

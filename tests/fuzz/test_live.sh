@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # test_live.sh ATTACK [MINUTES]: the program attack.c attacks psring while it waits and while it trains: `psring serve`
-# with its workers, ranks that meet at a rendezvous, and a running ring and server over tcp and zmq. Each training ends
-# with 0 and with the weights of an undisturbed run, and no process grows by more than its limits allow.
+# with its workers, ranks that meet at a rendezvous, and a running ring and server over tcp and zmq, without --secure and
+# with it. Each training ends with 0 and with the weights of an undisturbed run, and no process grows by more than its
+# limits allow.
 #
 # Each round has other attacks. Without MINUTES there is one round, with a quarter of the attacks. The environment has
 # PSRING and MAKE_DATASET (tests/lib/lib.sh).
@@ -19,11 +20,11 @@ WORKERS=2 ATTACKS=1500 IDLE=2000
 GROWN_KB_MOST=65536
 common=(--model lenet --batch 8 --log-steps 1 --reduce-order ring --token secret)
 
-# start NAME COMMAND...: start psring; its process is the last of $pids, and its output is in $folder/NAME.
+# start NAME COMMAND...: start psring, with the keys $secure if it is not empty; its process is the last of $pids, and its output is in $folder/NAME.
 start()
 {
     : >"$folder/$1"
-    "$psring" "${@:2}" >"$folder/$1" 2>&1 &
+    PSRING_SECURE=$secure "$psring" "${@:2}" >"$folder/$1" 2>&1 &
     pids+=($!)
     at_end kill -KILL $!
 }
@@ -37,9 +38,10 @@ says()
 # attacked OPTION...: attack the processes. False: one ended before the last attack.
 attacked()
 {
-    "$attack" --seed $((seed++)) "$@" "${pids[@]}" >"$folder/attack" 2>&1 || return 1
+    "$attack" --seed $((seed++)) --keys "$others/tls.pem" "$@" "${pids[@]}" >"$folder/attack" 2>&1 || return 1
     bounded "$folder/attack"
     total=$((total + ATTACKS))
+    handshakes=$((handshakes + $(sed -n 's/.* \([0-9]*\) handshakes.*/\1/p' "$folder/attack")))
 }
 
 # bounded FILE: the memory in attack.c's output FILE.
@@ -136,6 +138,8 @@ round()
         rm -f "$folder"/out.*
         "$2" $steps "${@:3}"
         all_end
+        [[ ! $secure ]] || ! grep -e 'was refused' -e 'was not let in' "$folder"/out.* >"$folder/log" ||
+            fail "$what: a hello without the keys was read:"
         weights=$(cat "$folder"/out.* | sed -n 's/^weights sha256 //p')
         [[ $weights == "${expected[$steps]}" ]] || fail "$what: weights $weights, expected ${expected[$steps]}"
         ((!in_time)) || return 0
@@ -143,12 +147,19 @@ round()
     done
 }
 
-seed=1 total=0 rounds=0
+others=$folder/others
+"$psring" keys "$folder/keys" >/dev/null
+"$psring" keys "$others" >/dev/null
+seed=1 total=0 handshakes=0 rounds=0
 until ((rounds > 0 && SECONDS >= 60 * minutes)); do
-    round "psring serve" serve
-    round "ring over tcp" met ring --transport tcp --elastic
-    round "ring over zmq" met ring --transport zmq
+    for secure in '' "$folder/keys"; do
+        round "psring serve${secure:+ --secure}" serve
+        round "ring over tcp${secure:+, --secure}" met ring --transport tcp --elastic
+        round "ring over zmq${secure:+, --secure}" met ring --transport zmq
+    done
+    secure=''
     round "server over zmq" met ps --transport zmq
     rounds=$((rounds + 1))
 done
-echo "live: $total attacks in $rounds rounds, the same weights"
+((handshakes > 0)) || fail 'no attack got through a handshake of TLS with other keys'
+echo "live: $total attacks in $rounds rounds, $handshakes handshakes with other keys, the same weights"
