@@ -10,7 +10,8 @@
 #                 test_hierarchical.sh kill other ranks, and test_failures.sh stops one of the backend mpi.
 #   --only REGEX  the trials whose row matches, such as '^ring .* launch'
 #
-# Prints a table, as in fault_trials.csv. Exits with 77 without namespaces.
+# Prints a table, as in fault_trials.csv: named is the number of seconds until a line names the rank, and seconds until
+# all processes have ended. Exits with 77 without namespaces.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
@@ -138,14 +139,34 @@ files()
     compgen -G "/run/psring-vcluster/$name/run.*" || true
 }
 
-# Sets $problem if the trial went wrong, and $seconds and $last.
+# Whether the last line names the rank, or what the ranks waited for at launch.
+is_named()
+{
+    last=$(last_line "$folder/log" || true)
+    [[ $last =~ $names ]] || [[ $moment == launch && $last =~ meeting\ the\ other\ ranks ]]
+}
+
+named_or_ended()
+{
+    is_named || run_ended
+}
+
+seconds_since() # TIME
+{
+    awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }'
+}
+
+# Sets $problem if the trial went wrong, and $named, $seconds and $last.
 judge() # VICTIM STARTED
 {
-    local victim=$1 started=$2 limit=$((TIMEOUT_S + GRACE_S)) rc=0 lost=$1
+    local victim=$1 started=$2 limit=$((TIMEOUT_S + GRACE_S)) rc=0 lost=$1 names
     [[ $fault != cut ]] || lost='[0-9]+' # any rank of the host
+    names="rank $lost on host$(host_of "$victim")"
     [[ $moment != launch && $moment != before ]] || limit=$((STARTUP_S + GRACE_S))
+    until_within $((limit + 5)) named_or_ended || true
+    named=$(seconds_since "$started")
     until_within $((limit + 5)) run_ended || true
-    seconds=$(awk -v from="$started" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }')
+    seconds=$(seconds_since "$started")
     if ! run_ended; then
         problem="did not end within $((limit + 5)) s"
         end_run
@@ -155,9 +176,7 @@ judge() # VICTIM STARTED
         ((rc != 0)) || problem='exit code 0'
         awk -v s="$seconds" -v limit=$limit 'BEGIN { exit !(s > limit) }' && problem="took more than $limit s"
     fi
-    last=$(last_line "$folder/log" || true)
-    [[ $last =~ rank\ $lost\ on\ host$(host_of "$victim") ]] || [[ $moment == launch && $last =~ meeting\ the\ other\ ranks ]] ||
-        problem=${problem:-'does not name the rank'}
+    is_named || problem=${problem:-'does not name the rank'}
     mend "$victim"
     until_within $GRACE_S no_process_left || problem=${problem:-'processes are left'}
     [[ -z $(files) ]] || problem=${problem:-"left $(files | tr '\n' ' ')"}
@@ -165,7 +184,7 @@ judge() # VICTIM STARTED
 
 trial() # CONFIGURATION FAULT MOMENT VICTIM
 {
-    local configuration=$1 fault=$2 moment=$3 victim=$4 ranks=4 per_host=1 options seconds=- last='' problem=''
+    local configuration=$1 fault=$2 moment=$3 victim=$4 ranks=4 per_host=1 options named=- seconds=- last='' problem=''
     [[ "$configuration $moment $fault $victim" =~ $only ]] || return 0
     read -ra options <<<"$configuration"
     [[ $configuration != *dedicated* ]] || ranks=5
@@ -194,7 +213,7 @@ trial() # CONFIGURATION FAULT MOMENT VICTIM
         problem='did not reach the moment'
         end_run
     fi
-    printf '%s,%s,%s,%d,%s,%s\n' "$configuration" "$moment" "$fault" "$victim" "$seconds" "$problem"
+    printf '%s,%s,%s,%d,%s,%s,%s\n' "$configuration" "$moment" "$fault" "$victim" "$named" "$seconds" "$problem"
     if [[ $problem ]]; then
         failed=$((failed + 1))
         tail -n 20 "$folder/log" | cut -c1-400 | sed 's/^/    /' >&2
@@ -210,7 +229,7 @@ done
 all+=(mpi)
 
 "$vcluster" up --name "$name" --hosts $HOSTS --rate 200mbit --owner $$
-echo 'backend,moment,fault,rank,seconds,problem'
+echo 'backend,moment,fault,rank,named,seconds,problem'
 if [[ $which == --short ]]; then
     trial 'ps --servers 1 --placement colocated --transport zmq' stopped step 2
     trial 'mpi' killed checkpoint 2
