@@ -3,90 +3,41 @@
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/checkpoint/checkpoint.h"
-#include "common/net/control.h"
-#include "experiments/elastic/coordinator.h"
-#include "experiments/elastic/member.h"
+#include "tests/elastic/members.h"
 #include "tests/lib/capture.h"
 
-enum { WORKERS = 3, LONG_MS = 60000, TOKEN = 4711, FIRST_ID = 1000 };
+enum { FIRST_ID = 1000 };
 
-struct one {
-    struct member *member;
-    struct member_place place;
-    struct member_generation found;
-    enum status status;
-    pthread_t thread;
-};
+static char folder[64];
 
-static char folder[64], address[MEMBER_ADDRESS_BYTES];
-static struct coordinator *coordinator;
-static struct one server, workers[WORKERS];
-static int64_t startup_ms = LONG_MS;
-
-static void open_one(struct one *one, enum member_role role)
+static void returns(struct one *one, uint64_t step)
 {
-    const struct member_options options = {.token = TOKEN,
-                                           .address = address,
-                                           .role = role,
-                                           .job = "--batch=8\n",
-                                           .timeout_ms = LONG_MS,
-                                           .startup_timeout_ms = startup_ms};
-    cr_assert_eq(member_open(&one->member, &options), STATUS_OK);
-}
-
-static void *meet(void *argument)
-{
-    struct one *one = argument;
-    one->found = (struct member_generation){0};
-    one->status = member_meet(one->member, &one->place, NULL, &one->found);
-    if (one->found.listening > 0)
-        close(one->found.listening);
-    return NULL;
-}
-
-static void start_meeting(struct one *one, uint64_t step)
-{
-    one->place = (struct member_place){.step = step, .images = 8 * (step + 1), .ended = STATUS_OK};
-    snprintf((char *)one->place.note, sizeof one->place.note, "after %d", (int)step);
-    cr_assert_eq(pthread_create(&one->thread, NULL, meet, one), 0);
-}
-
-static void end_meeting(struct one *one, enum status expected)
-{
-    pthread_join(one->thread, NULL);
-    cr_assert_eq(one->status, expected, "found %s", status_name(one->status));
+    comes_back(one, step, STATUS_OK);
 }
 
 static void assert_place(const struct one *one, uint32_t number, int rank, int count, uint64_t step)
 {
-    char note[MEMBER_NOTE_BYTES];
-    snprintf(note, sizeof note, "after %d", (int)step);
     cr_assert_eq(one->found.number, number, "generation %u, expected %u", one->found.number,
                  number);
-    cr_assert_eq(one->found.rank, rank, "rank %d, expected %d", one->found.rank, rank);
-    cr_assert_eq(one->found.workers, count);
-    cr_assert_eq(one->found.step, step);
     cr_assert(one->found.durable);
-    if (step > 0)
-        cr_assert_str_eq((const char *)one->found.note, note);
+    assert_rank(one, rank, count, step);
 }
 
 /* Chooses a port. Below the ephemeral range, no member connects to itself while none listens. */
 static void choose_address(void)
 {
-    for (int i = 0; !address[0]; i++) {
+    for (int i = 0; !listens_at[0]; i++) {
         struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         int port = 20000 + (getpid() * 7 + i) % 12000, probe = socket(AF_INET, SOCK_STREAM, 0);
         in.sin_port = htons((uint16_t)port);
         if (bind(probe, (struct sockaddr *)&in, sizeof in) == 0)
-            snprintf(address, sizeof address, "tcp://127.0.0.1:%d", port);
+            snprintf(listens_at, sizeof listens_at, "tcp://127.0.0.1:%d", port);
         close(probe);
     }
 }
@@ -99,17 +50,12 @@ static void read_record(struct job_record *record)
 static void open_coordinator(int workers_first)
 {
     struct job_record record;
-    const struct coordinator_options options = {.token = TOKEN,
-                                                .address = address,
-                                                .workers_first = workers_first,
-                                                .workers_min = 1,
-                                                .timeout_ms = LONG_MS,
-                                                .startup_timeout_ms = LONG_MS,
-                                                .checkpoint = folder};
+    struct coordinator_options options = options_for(workers_first);
+    options.checkpoint = folder;
     read_record(&record);
     if (record.generation == 0)
         record.first_id = FIRST_ID;
-    cr_assert_eq(coordinator_open(&coordinator, &options, &record), STATUS_OK);
+    open_job(&options, &record);
     if (record.generation == 0)
         coordinator_set_servers(coordinator, 1);
 }
@@ -120,7 +66,7 @@ static void restart(int workers_first)
     coordinator_close(&coordinator);
     member_close(&server.member);
     open_coordinator(workers_first);
-    open_one(&server, MEMBER_SERVER);
+    open_one(&server, MEMBER_SERVER, 0);
 }
 
 static void wait_for_seats(int count)
@@ -147,10 +93,8 @@ static void wait_no_longer(void)
 /* Two new workers join, and the coordinator waits no longer for those that are lost. */
 static void newcomers_instead(void)
 {
-    for (int i = 0; i < 2; i++) {
-        open_one(&workers[i], MEMBER_WORKER);
-        start_meeting(&workers[i], MEMBER_NO_STEP);
-    }
+    for (int i = 0; i < 2; i++)
+        joins(&workers[i], MEMBER_WORKER);
     wait_for_seats(3);
     wait_no_longer();
 }
@@ -161,12 +105,10 @@ static void begin(int count)
     folder_new(folder);
     choose_address();
     open_coordinator(count);
-    open_one(&server, MEMBER_SERVER);
-    start_meeting(&server, MEMBER_NO_STEP);
+    joins(&server, MEMBER_SERVER);
     wait_for_seats(1);
     for (int i = 0; i < count; i++) {
-        open_one(&workers[i], MEMBER_WORKER);
-        start_meeting(&workers[i], MEMBER_NO_STEP);
+        joins(&workers[i], MEMBER_WORKER);
         if (i + 1 < count)
             wait_for_seats(2 + i); /* the ranks follow the order of joining */
     }
@@ -177,12 +119,9 @@ static void begin(int count)
     end_meeting(&server, STATUS_OK);
 }
 
-static void end(void)
+static void end_durable(void)
 {
-    for (int i = 0; i < WORKERS; i++)
-        member_close(&workers[i].member);
-    member_close(&server.member);
-    coordinator_close(&coordinator);
+    end();
     folder_free(folder);
 }
 
@@ -191,10 +130,10 @@ Test(durable, workers_return_to_a_later_generation_and_the_one_ahead_is_first)
     begin(3);
     uint64_t token = workers[0].found.token;
     restart(3);
-    start_meeting(&workers[0], 6);
-    start_meeting(&workers[2], 6);
-    start_meeting(&workers[1], 7);
-    start_meeting(&server, MEMBER_NO_STEP);
+    returns(&workers[0], 6);
+    returns(&workers[2], 6);
+    returns(&workers[1], 7);
+    returns(&server, MEMBER_NO_STEP);
     for (int i = 0; i < 3; i++)
         end_meeting(&workers[i], STATUS_OK);
     end_meeting(&server, STATUS_OK);
@@ -202,7 +141,7 @@ Test(durable, workers_return_to_a_later_generation_and_the_one_ahead_is_first)
     assert_place(&workers[0], 2, 1, 3, 7); /* it was first before, too */
     assert_place(&workers[2], 2, 2, 3, 7);
     cr_assert_neq(workers[0].found.token, token);
-    end();
+    end_durable();
 }
 
 /* The members wait for the next generation, and the server dies twice. */
@@ -210,19 +149,19 @@ Test(durable, members_that_wait_return_as_often_as_necessary)
 {
     begin(2);
     for (int i = 0; i < 2; i++)
-        start_meeting(&workers[i], 4);
+        returns(&workers[i], 4);
     wait_for_seats(2);
     for (int turn = 0; turn < 2; turn++) {
         restart(2);
         wait_for_seats(2);
     }
-    start_meeting(&server, MEMBER_NO_STEP);
+    returns(&server, MEMBER_NO_STEP);
     for (int i = 0; i < 2; i++) {
         end_meeting(&workers[i], STATUS_OK);
         assert_place(&workers[i], 2, i, 2, 4);
     }
     end_meeting(&server, STATUS_OK);
-    end();
+    end_durable();
 }
 
 /* A worker of an older generation has older weights, or newer ones of a past that was given up. */
@@ -238,75 +177,62 @@ Test(durable, who_is_not_of_the_last_generation_is_refused)
     monitor_leave(&coordinator->monitor);
     while (!member_over(workers[0].member))
         usleep(1000);
-    start_meeting(&server, MEMBER_NO_STEP);
+    returns(&server, MEMBER_NO_STEP);
     for (int i = 0; i < 2; i++)
-        start_meeting(&workers[i], 5);
+        returns(&workers[i], 5);
     for (int i = 0; i < 2; i++) {
         end_meeting(&workers[i], STATUS_OK);
         assert_place(&workers[i], 2, i, 2, 5);
     }
     end_meeting(&server, STATUS_OK);
     restart(3);
-    start_meeting(left_behind, 99);
+    returns(left_behind, 99);
     end_meeting(left_behind, STATUS_USAGE);
-    start_meeting(&server, MEMBER_NO_STEP);
+    returns(&server, MEMBER_NO_STEP);
     for (int i = 0; i < 2; i++)
-        start_meeting(&workers[i], 6);
+        returns(&workers[i], 6);
     for (int i = 0; i < 2; i++) {
         end_meeting(&workers[i], STATUS_OK);
         assert_place(&workers[i], 3, i, 2, 6);
     }
     end_meeting(&server, STATUS_OK);
-    end();
+    end_durable();
 }
 
 /* Sends RETURN on a connection of its own. */
 static int return_raw(uint32_t id, uint32_t generation, uint64_t step)
 {
-    int socket;
-    cr_assert_eq(membership_connect(address, TOKEN, LONG_MS, NULL, NULL, &socket), STATUS_OK);
-    const struct membership_frame frame = {.head = {.type = MEMBERSHIP_RETURN, .group = generation},
-                                           .role = MEMBER_WORKER,
-                                           .id = id,
-                                           .place.step = step};
-    cr_assert_eq(membership_send(socket, frame, "--batch=8\n"), 0);
+    int socket = join_nothing();
+    say(socket,
+        (struct membership_frame){.head = {.type = MEMBERSHIP_RETURN, .group = generation},
+                                  .role = MEMBER_WORKER,
+                                  .id = id,
+                                  .place.step = step},
+        "--batch=8\n");
     return socket;
-}
-
-/* Reads until END or the end of the connection. Closes it. */
-static void assert_end(int socket, const char *words)
-{
-    struct membership_reader reader = {0};
-    enum control_read got;
-    while ((got = membership_read(&reader, socket)) == CONTROL_NOTHING ||
-           (got == CONTROL_MESSAGE && reader.frame.head.type != MEMBERSHIP_END))
-        usleep(1000);
-    if (words)
-        cr_assert(got == CONTROL_MESSAGE && strstr(reader.text, words), "no END with '%s'", words);
-    else
-        cr_assert_eq(got, CONTROL_CLOSED);
-    stream_close(&socket);
 }
 
 Test(durable, a_member_returns_once_and_with_a_known_generation)
 {
     begin(2);
     restart(2);
-    assert_end(return_raw(FIRST_ID + 7, 1, 5), "continued without this worker"); /* unknown id */
-    assert_end(return_raw(FIRST_ID + 1, 2, 5), "another job's"); /* a later generation */
-    assert_end(return_raw(0, 1, 5), "continued without this worker");
+    static const char words[] = "continued without this worker";
+    await_refusal(return_raw(FIRST_ID + 7, 1, 5), STATUS_USAGE, words); /* unknown id */
+    await_refusal(return_raw(FIRST_ID + 1, 2, 5), STATUS_USAGE, words); /* a later generation */
+    await_refusal(return_raw(0, 1, 5), STATUS_USAGE, words);
     int earlier = return_raw(FIRST_ID + 1, 1, 9); /* a connection that is lost, unknown to us */
     wait_for_seats(1);
-    start_meeting(&workers[0], 5);
-    assert_end(earlier, NULL);
-    start_meeting(&workers[1], 6);
-    start_meeting(&server, MEMBER_NO_STEP);
+    returns(&workers[0], 5);
+    await_close(earlier);
+    stream_close(&earlier);
+    returns(&workers[1], 6);
+    returns(&server, MEMBER_NO_STEP);
     for (int i = 0; i < 2; i++)
         end_meeting(&workers[i], STATUS_OK);
     end_meeting(&server, STATUS_OK);
     assert_place(&workers[1], 2, 0, 2, 6);
     assert_place(&workers[0], 2, 1, 2, 6);
-    end();
+    end_durable();
 }
 
 /* One of two workers has died with the server. */
@@ -315,14 +241,14 @@ Test(durable, a_worker_that_does_not_return_in_time_is_lost)
     begin(2);
     member_close(&workers[1].member);
     restart(2);
-    start_meeting(&workers[0], 6);
-    start_meeting(&server, MEMBER_NO_STEP);
+    returns(&workers[0], 6);
+    returns(&server, MEMBER_NO_STEP);
     wait_for_seats(2);
     wait_no_longer();
     end_meeting(&workers[0], STATUS_OK);
     end_meeting(&server, STATUS_OK);
     assert_place(&workers[0], 2, 0, 1, 6);
-    end();
+    end_durable();
 }
 
 /* The server has the state that worker 0 sent after step 40. */
@@ -333,7 +259,7 @@ Test(durable, without_workers_the_server_has_the_state_to_continue_from)
     for (int i = 0; i < 2; i++)
         member_close(&workers[i].member);
     restart(2);
-    start_meeting(&server, 40);
+    returns(&server, 40);
     newcomers_instead();
     for (int i = 0; i < 2; i++) {
         end_meeting(&workers[i], STATUS_OK);
@@ -349,14 +275,14 @@ Test(durable, without_workers_the_server_has_the_state_to_continue_from)
         member_close(&workers[i].member);
     while (!member_over(server.member))
         usleep(1000);
-    start_meeting(&server, 50);
+    returns(&server, 50);
     newcomers_instead();
     for (int i = 0; i < 2; i++) {
         end_meeting(&workers[i], STATUS_OK);
         assert_place(&workers[i], 3, workers[i].found.rank, 2, 50);
     }
     end_meeting(&server, STATUS_OK);
-    end();
+    end_durable();
 }
 
 /* The file is older than the weights of the only worker that is left. */
@@ -364,17 +290,16 @@ Test(durable, a_worker_that_returns_is_preferred_to_the_file)
 {
     begin(1);
     restart(1);
-    start_meeting(&server, 40);
+    returns(&server, 40);
     wait_for_seats(1);
-    open_one(&workers[1], MEMBER_WORKER); /* a newcomer does not begin from the file */
-    start_meeting(&workers[1], MEMBER_NO_STEP);
+    joins(&workers[1], MEMBER_WORKER); /* a newcomer does not begin from the file */
     wait_for_seats(2);
-    start_meeting(&workers[0], 47);
+    returns(&workers[0], 47);
     for (int i = 0; i < 2; i++)
         end_meeting(&workers[i], STATUS_OK);
     end_meeting(&server, STATUS_OK);
     assert_place(&workers[0], 2, 0, 2, 47);
-    end();
+    end_durable();
 }
 
 /* A server that is started again may be faster than the news of its end. */
@@ -383,17 +308,16 @@ Test(durable, a_server_that_is_started_again_takes_its_place)
     struct one earlier;
     begin(1);
     earlier = server;
-    open_one(&server, MEMBER_SERVER);
-    start_meeting(&server, MEMBER_NO_STEP);
+    joins(&server, MEMBER_SERVER);
     while (!member_over(workers[0].member))
         usleep(1000);
     cr_assert(!member_ended(workers[0].member));
-    start_meeting(&workers[0], 3);
+    returns(&workers[0], 3);
     end_meeting(&workers[0], STATUS_OK);
     end_meeting(&server, STATUS_OK);
     assert_place(&workers[0], 2, 0, 1, 3);
     member_close(&earlier.member);
-    end();
+    end_durable();
 }
 
 static void *finish(void *argument)
@@ -417,13 +341,13 @@ Test(durable, training_that_has_ended_stays_ended)
     restart(2);
     pthread_join(thread, &known);
     cr_assert_null(known, "the coordinator has answered");
-    start_meeting(&server, 5);
-    start_meeting(&workers[0], 9);
-    start_meeting(&workers[1], 8);
+    returns(&server, 5);
+    returns(&workers[0], 9);
+    returns(&workers[1], 8);
     for (int i = 0; i < 2; i++)
         end_meeting(&workers[i], STATUS_STOPPED);
     end_meeting(&server, STATUS_STOPPED);
-    end();
+    end_durable();
 }
 
 /* Nobody starts the server again. */
@@ -432,9 +356,9 @@ Test(durable, the_search_for_the_server_is_bounded)
     startup_ms = 1500;
     begin(1);
     coordinator_close(&coordinator);
-    start_meeting(&workers[0], 3);
+    returns(&workers[0], 3);
     end_meeting(&workers[0], STATUS_TIMEOUT);
-    end();
+    end_durable();
 }
 
 /* -------- the record -------------------------------------------------------------------------- */

@@ -2,60 +2,17 @@
  * this process and do not train. test_elastic.sh has processes that train. */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "experiments/elastic/coordinator.h"
-#include "experiments/elastic/member.h"
-#include "common/net/control.h"
+#include "tests/elastic/members.h"
 #include "tests/lib/capture.h"
 
-enum { MEMBERS = 4, LONG_MS = 30000, TOKEN = 4711 };
-
-struct one {
-    struct member *member;
-    struct member_place place;
-    struct member_generation found;
-    enum status status;
-    pthread_t thread;
-};
-
 static const struct job_record new_job; /* not durable */
-static struct coordinator *coordinator;
-static struct one server, workers[MEMBERS];
-static int64_t timeout_ms = LONG_MS, stall_warning_ms;
-static int workers_most;
-
-static void open_one(struct one *one, enum member_role role, uint64_t join_after)
-{
-    const struct member_options options = {.token = TOKEN,
-                                           .address = coordinator_address(coordinator),
-                                           .role = role,
-                                           .job = "--batch=8\n",
-                                           .join_after = join_after,
-                                           .timeout_ms = LONG_MS,
-                                           .startup_timeout_ms = LONG_MS};
-    *one = (struct one){.place = {.step = MEMBER_NO_STEP}};
-    cr_assert_eq(member_open(&one->member, &options), STATUS_OK);
-}
-
-static void *meet(void *argument)
-{
-    struct one *one = argument;
-    one->status = member_meet(one->member, &one->place, NULL, &one->found);
-    if (one->found.listening > 0)
-        close(one->found.listening);
-    return NULL;
-}
-
-static void start_meeting(struct one *one)
-{
-    cr_assert_eq(pthread_create(&one->thread, NULL, meet, one), 0);
-}
+static int64_t stall_warning_ms;
 
 /* Waits until the member `trains` knows of a newcomer that joins after `step`. */
 static void wait_until_known(const struct one *trains, uint64_t step)
@@ -80,56 +37,25 @@ static void wait_for_notes(int count)
         usleep(1000);
 }
 
-static void end_meeting(struct one *one, enum status expected)
+static void open_new_job(int workers_first)
 {
-    pthread_join(one->thread, NULL);
-    cr_assert_eq(one->status, expected, "found %s", status_name(one->status));
-}
-
-static void open_job(int workers_first)
-{
-    const struct coordinator_options options = {.token = TOKEN,
-                                                .address = "tcp://127.0.0.1:0",
-                                                .workers_first = workers_first,
-                                                .workers_min = 1,
-                                                .timeout_ms = timeout_ms,
-                                                .stall_warning_ms = stall_warning_ms,
-                                                .startup_timeout_ms = timeout_ms};
-    cr_assert_eq(coordinator_open(&coordinator, &options, &new_job), STATUS_OK);
+    struct coordinator_options options = options_for(workers_first);
+    options.stall_warning_ms = stall_warning_ms;
+    open_job(&options, &new_job);
     coordinator_set_servers(coordinator, 1);
 }
 
 static void begin(int workers_first)
 {
-    open_job(workers_first);
-    open_one(&server, MEMBER_SERVER, 0);
-    start_meeting(&server);
+    open_new_job(workers_first);
+    joins(&server, MEMBER_SERVER);
 }
 
-static void end(void)
+/* The data allow no more workers. */
+static void limit_workers(int workers_most)
 {
-    for (int i = 0; i < MEMBERS; i++)
-        member_close(&workers[i].member);
-    member_close(&server.member);
-    coordinator_close(&coordinator);
-}
-
-/* A member ends its generation after `step` with status `how`, and waits for the next one. */
-static void comes_back(struct one *one, uint64_t step, enum status how)
-{
-    one->place = (struct member_place){.step = step, .workers_most = workers_most, .ended = how};
-    snprintf((char *)one->place.note, sizeof one->place.note, "after %llu",
-             (unsigned long long)step);
-    one->found = (struct member_generation){0};
-    start_meeting(one);
-}
-
-static void assert_rank(const struct one *one, int rank, int count, uint64_t step)
-{
-    cr_assert_eq(one->found.rank, rank, "found rank %d, expected %d", one->found.rank, rank);
-    cr_assert_eq(one->found.workers, count);
-    cr_assert_eq(one->found.servers, 1);
-    cr_assert_eq(one->found.step, step);
+    for (int i = 0; i < 2; i++)
+        workers[i].place.workers_most = workers_most;
 }
 
 Test(membership, newest_weights_come_first_then_seniority_and_newcomers_last)
@@ -137,8 +63,7 @@ Test(membership, newest_weights_come_first_then_seniority_and_newcomers_last)
     log_set_sink(count_notes);
     begin(2);
     for (int i = 0; i < 2; i++) {
-        open_one(&workers[i], MEMBER_WORKER, 0);
-        start_meeting(&workers[i]);
+        joins(&workers[i], MEMBER_WORKER);
         wait_for_notes(1);
     }
     end_meeting(&server, STATUS_OK);
@@ -148,8 +73,7 @@ Test(membership, newest_weights_come_first_then_seniority_and_newcomers_last)
     }
     assert_rank(&server, 2, 2, 0);
 
-    open_one(&workers[2], MEMBER_WORKER, 0);
-    start_meeting(&workers[2]);
+    joins(&workers[2], MEMBER_WORKER);
     open_one(&workers[3], MEMBER_WORKER, 8); /* not yet */
     start_meeting(&workers[3]);
     wait_until_known(&workers[0], 0);
@@ -187,21 +111,19 @@ Test(membership, who_is_one_too_many_at_the_beginning_joins_later)
 {
     static const int known[] = {1, 3, 4}; /* with the second worker, both wait for the server */
     log_set_sink(count_notes);
-    open_job(2);
+    open_new_job(2);
     for (int i = 0; i < 3; i++) {
-        open_one(&workers[i], MEMBER_WORKER, 0);
-        start_meeting(&workers[i]);
+        joins(&workers[i], MEMBER_WORKER);
         wait_for_notes(known[i]);
     }
-    open_one(&server, MEMBER_SERVER, 0);
-    start_meeting(&server);
+    joins(&server, MEMBER_SERVER);
     end_meeting(&server, STATUS_OK);
     for (int i = 0; i < 2; i++) {
         end_meeting(&workers[i], STATUS_OK);
         assert_rank(&workers[i], i, 2, 0);
     }
     wait_until_known(&workers[0], 0);
-    workers_most = 3;
+    limit_workers(3);
     comes_back(&workers[0], 1, STATUS_OK);
     comes_back(&workers[1], 1, STATUS_OK);
     comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
@@ -225,8 +147,7 @@ static void two_train(void)
 {
     begin(2);
     for (int i = 0; i < 2; i++) {
-        open_one(&workers[i], MEMBER_WORKER, 0);
-        start_meeting(&workers[i]);
+        joins(&workers[i], MEMBER_WORKER);
     }
     end_meeting(&server, STATUS_OK);
     end_meeting(&workers[0], STATUS_OK);
@@ -283,12 +204,10 @@ Test(membership, newcomer_does_not_begin_anew)
 Test(membership, newcomer_does_not_begin_anew_where_the_first_was_killed)
 {
     begin(1);
-    open_one(&workers[0], MEMBER_WORKER, 0);
-    start_meeting(&workers[0]);
+    joins(&workers[0], MEMBER_WORKER);
     end_meeting(&workers[0], STATUS_OK);
     end_meeting(&server, STATUS_OK);
-    open_one(&workers[1], MEMBER_WORKER, 0);
-    start_meeting(&workers[1]);
+    joins(&workers[1], MEMBER_WORKER);
     wait_until_known(&workers[0], 0);
     member_close(&workers[0].member);
     comes_back(&server, MEMBER_NO_STEP, STATUS_TRANSPORT);
@@ -297,23 +216,11 @@ Test(membership, newcomer_does_not_begin_anew_where_the_first_was_killed)
     end();
 }
 
-/* Sends a frame, as an accepted member could. */
-static void say(int socket, struct membership_frame frame, const char *text)
-{
-    cr_assert_eq(membership_send(socket, frame, text), 0);
-}
-
 Test(membership, frames_that_do_not_belong_here_change_nothing)
 {
-    int stranger, liar;
     two_train();
-    cr_assert_eq(
-        membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, NULL, NULL, &stranger),
-        STATUS_OK);
+    int stranger = join_nothing(), liar = join_nothing();
     say(stranger, (struct membership_frame){.head.type = MEMBERSHIP_ABORT}, "all is well");
-    cr_assert_eq(
-        membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, NULL, NULL, &liar),
-        STATUS_OK);
     struct membership_frame frame = {.head.type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER};
     say(liar, frame, "--batch=8\n");
     wait_until_known(&workers[0], 0);
@@ -346,16 +253,6 @@ Test(membership, frames_that_do_not_belong_here_change_nothing)
     end();
 }
 
-/* A raw connection that gives the token and sends no frame. */
-static int join_nothing(void)
-{
-    int socket;
-    cr_assert_eq(
-        membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, NULL, NULL, &socket),
-        STATUS_OK);
-    return socket;
-}
-
 /* A raw connection that joins as a worker. */
 static int join_raw(uint64_t join_after, const char *job)
 {
@@ -367,33 +264,11 @@ static int join_raw(uint64_t join_after, const char *job)
     return socket;
 }
 
-/* Reads frames until one has the type, and checks its status. */
-static void await_frame(int socket, enum membership_type type, enum status status)
-{
-    struct membership_reader reader = {0};
-    enum control_read got;
-    do {
-        got = membership_read(&reader, socket);
-        cr_assert_neq(got, CONTROL_CLOSED);
-        if (got == CONTROL_NOTHING)
-            usleep(1000);
-    } while (got != CONTROL_MESSAGE || reader.frame.head.type != type);
-    cr_assert_eq(reader.frame.head.value, status);
-}
-
-static void await_close(int socket)
-{
-    struct membership_reader reader = {0};
-    while (membership_read(&reader, socket) != CONTROL_CLOSED)
-        usleep(1000);
-}
-
 /* The LEAVE frame names no generation, because the worker sent it before it knew of the new one. */
 Test(membership, who_leaves_as_the_generation_begins_is_not_waited_for)
 {
     begin(2);
-    open_one(&workers[0], MEMBER_WORKER, 0);
-    start_meeting(&workers[0]);
+    joins(&workers[0], MEMBER_WORKER);
     int raw = join_raw(0, "--batch=8\n");
     end_meeting(&workers[0], STATUS_OK);
     end_meeting(&server, STATUS_OK);
@@ -461,10 +336,9 @@ Test(membership, coordinator_that_was_stopped_loses_nobody)
 Test(membership, newcomer_beyond_what_the_data_allow_is_refused)
 {
     two_train();
-    open_one(&workers[2], MEMBER_WORKER, 0);
-    start_meeting(&workers[2]);
+    joins(&workers[2], MEMBER_WORKER);
     wait_until_known(&workers[0], 0);
-    workers_most = 2;
+    limit_workers(2);
     for (int i = 0; i < 2; i++)
         comes_back(&workers[i], 3, STATUS_OK);
     comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
@@ -504,28 +378,22 @@ Test(membership, server_that_has_a_job_is_no_other_ones)
 {
     struct coordinator *other, *idle;
     struct coordinator_job job;
-    const struct coordinator_options options = {.token = TOKEN,
-                                                .address = "tcp://127.0.0.1:0",
-                                                .workers_first = 1,
-                                                .workers_min = 1,
-                                                .timeout_ms = LONG_MS,
-                                                .startup_timeout_ms = LONG_MS};
+    const struct coordinator_options options = options_for(1); /* at other ports */
     begin(2);
-    open_one(&workers[0], MEMBER_WORKER, 0);
-    start_meeting(&workers[0]);
+    joins(&workers[0], MEMBER_WORKER);
     cr_assert_eq(coordinator_open(&idle, &options, &new_job), STATUS_OK);
     cr_assert_eq(
         coordinator_summon(coordinator, coordinator_address(idle), 1, "--batch=8\n", LONG_MS),
         STATUS_OK);
     cr_assert_eq(coordinator_wait_job(idle, &job), STATUS_OK);
     cr_assert(job.summoned && job.index == 1);
-    cr_assert_str_eq(job.address, coordinator_address(coordinator));
+    cr_assert_str_eq(job.address, listens_at);
 
     struct coordinator *first = coordinator;
-    cr_assert_eq(coordinator_open(&other, &options, &new_job), STATUS_OK);
-    coordinator = other;
+    open_job(&options, &new_job);
     int raw = join_raw(0, "--batch=8\n");
-    cr_assert_eq(coordinator_wait_job(other, &job), STATUS_OK);
+    cr_assert_eq(coordinator_wait_job(coordinator, &job), STATUS_OK);
+    other = coordinator;
     coordinator = first;
     cr_assert_eq(coordinator_summon(first, coordinator_address(other), 1, "--batch=8\n", LONG_MS),
                  STATUS_USAGE);
@@ -585,40 +453,35 @@ Test(membership, what_does_not_belong_in_a_state_loses_who_says_it)
     all_go_on();
 }
 
-/* Reads until the coordinator refuses the connection. */
-static void await_refusal(int socket, enum status status, const char *words)
-{
-    struct membership_reader reader = {0};
-    enum control_read got;
-    do {
-        got = membership_read(&reader, socket);
-        if (got == CONTROL_NOTHING)
-            usleep(1000);
-    } while (got == CONTROL_NOTHING ||
-             (got == CONTROL_MESSAGE && reader.frame.head.type != MEMBERSHIP_END));
-    cr_assert(got == CONTROL_MESSAGE && (enum status)reader.frame.head.value == status &&
-                  strstr(reader.text, words),
-              "no END with '%s': %s", words, got == CONTROL_MESSAGE ? reader.text : "closed");
-}
-
 /* An idle server refuses a job from a stranger. */
 Test(membership, without_the_token_no_frame_counts)
 {
     static const struct membership_frame summon = {.head.type = MEMBERSHIP_SUMMON, .index = 1};
     int stranger;
     begin(1);
-    cr_assert_eq(membership_connect(coordinator_address(coordinator), TOKEN + 1, LONG_MS, NULL,
-                                    NULL, &stranger),
+    cr_assert_eq(membership_connect(listens_at, TOKEN + 1, LONG_MS, NULL, NULL, &stranger),
                  STATUS_OK);
     membership_send(stranger, summon, "--batch=9\n"); /* may be refused before it is sent */
     await_refusal(stranger, STATUS_USAGE, "gave another token than the server");
-    stream_close(&stranger);
-    open_one(&workers[0], MEMBER_WORKER, 0);
-    start_meeting(&workers[0]);
+    joins(&workers[0], MEMBER_WORKER);
     end_meeting(&workers[0], STATUS_OK);
     end_meeting(&server, STATUS_OK);
     assert_rank(&workers[0], 0, 1, 0);
     end();
+}
+
+/* A connection of which `hello` is the first message. */
+static int connect_with(const void *hello, size_t bytes)
+{
+    char host[ADDRESS_HOST_BYTES];
+    union address address;
+    const char *why;
+    int port, count, socket;
+    cr_assert(address_parse(listens_at, host, sizeof host, &port));
+    cr_assert(address_resolve(host, port, 0, &address, &count, &why));
+    cr_assert_eq(stream_connect(&address, LONG_MS, &socket), 0);
+    cr_assert_eq(stream_send(socket, hello, bytes, LONG_MS), 0);
+    return socket;
 }
 
 /* A member with protocol version 1 gets the reason in the format of that version. */
@@ -636,15 +499,9 @@ Test(membership, a_member_of_an_older_version_is_refused)
         int32_t status;
         unsigned char others[120];
     } last;
-    char text[MEMBERSHIP_TEXT_BYTES] = "", host[ADDRESS_HOST_BYTES];
-    union address address;
-    const char *why;
-    int port, count, old;
+    char text[MEMBERSHIP_TEXT_BYTES] = "";
     begin(1);
-    cr_assert(address_parse(coordinator_address(coordinator), host, sizeof host, &port));
-    cr_assert(address_resolve(host, port, 0, &address, &count, &why));
-    cr_assert_eq(stream_connect(&address, LONG_MS, &old), 0);
-    cr_assert_eq(stream_send(old, &hello, sizeof hello, LONG_MS), 0);
+    int old = connect_with(&hello, sizeof hello);
     cr_assert_eq(stream_receive(old, &last, sizeof last, LONG_MS), 0);
     cr_assert(last.magic == MEMBERSHIP_MAGIC && last.type == 11 && last.status == STATUS_USAGE);
     cr_assert(last.text_bytes < sizeof text);
@@ -663,7 +520,7 @@ Test(membership, a_seat_is_held_for_a_bounded_time)
     enum { SEATS = 4 };
     static const struct membership_frame beat = {.head.type = MEMBERSHIP_BEAT};
     int idle[SEATS], late;
-    open_job(1);
+    open_new_job(1);
     monitor_enter(&coordinator->monitor);
     coordinator->seats_most = SEATS;
     monitor_leave(&coordinator->monitor);
@@ -679,19 +536,15 @@ Test(membership, a_seat_is_held_for_a_bounded_time)
     }
     late = join_nothing();
     await_refusal(late, STATUS_UNSUPPORTED, "no seat left: 4 processes are connected, at most 4");
-    stream_close(&late);
     monitor_enter(&coordinator->monitor);
     for (int i = 0; i < coordinator->count; i++) /* pretend that this time has passed */
         coordinator->seats[i]->came_ns -= MEMBERSHIP_JOIN_MS * NS_PER_MS;
     monitor_leave(&coordinator->monitor);
     for (int i = 0; i < SEATS; i++) {
         await_refusal(idle[i], STATUS_TIMEOUT, "did not ask to take part in time");
-        stream_close(&idle[i]);
     }
-    open_one(&server, MEMBER_SERVER, 0);
-    start_meeting(&server);
-    open_one(&workers[0], MEMBER_WORKER, 0);
-    start_meeting(&workers[0]);
+    joins(&server, MEMBER_SERVER);
+    joins(&workers[0], MEMBER_WORKER);
     end_meeting(&workers[0], STATUS_OK);
     end_meeting(&server, STATUS_OK);
     end();
@@ -706,28 +559,17 @@ Test(membership, a_generation_with_impossible_numbers_is_refused)
                  {0, 1, INT32_MAX}, {0, INT32_MAX, 1}, {INT32_MAX, 1, 1}, {0, 1025, 1}};
     union address any = address_loopback();
     struct listener listener;
-    char uri[ADDRESS_URI_BYTES];
     cr_assert_eq(listener_open(&listener, &any, 0), 0);
-    address_uri(&listener.address, uri);
-    const struct member_options options = {.token = TOKEN,
-                                           .address = uri,
-                                           .role = MEMBER_WORKER,
-                                           .job = "--batch=8\n",
-                                           .timeout_ms = LONG_MS,
-                                           .startup_timeout_ms = LONG_MS};
+    address_uri(&listener.address, listens_at);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        struct membership_reader reader = {0};
         struct hello hello;
         struct capture capture;
         int socket;
-        workers[0] = (struct one){.place = {.step = MEMBER_NO_STEP}};
-        cr_assert_eq(member_open(&workers[0].member, &options), STATUS_OK);
+        open_one(&workers[0], MEMBER_WORKER, 0);
         cr_assert_eq(listener_wait(&listener, 0, NULL, 0, &hello, &socket, NULL), LISTENER_HELLO);
         capture_start(&capture);
         start_meeting(&workers[0]);
-        while (membership_read(&reader, socket) != CONTROL_MESSAGE ||
-               reader.frame.head.type != MEMBERSHIP_JOIN)
-            usleep(1000);
+        await_frame(socket, MEMBERSHIP_JOIN, STATUS_OK);
         say(socket,
             (struct membership_frame){.head = {.type = MEMBERSHIP_GENERATION, .group = 1},
                                       .index = wrong[i].index,
@@ -748,20 +590,13 @@ Test(membership, processes_that_are_turned_away_are_reported_once)
 {
     struct capture capture;
     struct hello hello = hello_from(0, 0, MEMBERSHIP_MAGIC ^ TOKEN);
-    char host[ADDRESS_HOST_BYTES];
-    union address address;
-    const char *why;
-    int port, count, stranger;
     begin(1);
-    cr_assert(address_parse(coordinator_address(coordinator), host, sizeof host, &port));
-    cr_assert(address_resolve(host, port, 0, &address, &count, &why));
     capture_start(&capture);
     for (int i = 0; i < 30; i++) {
         hello.head.protocol = CONTROL_PROTOCOL + i % 3; /* or another version of psring, or token */
         hello.version[0] = i % 2 ? 'x' : PSRING_VERSION[0];
         hello.run_id = i % 2 ? MEMBERSHIP_MAGIC ^ TOKEN : 5;
-        cr_assert_eq(stream_connect(&address, LONG_MS, &stranger), 0);
-        cr_assert_eq(stream_send(stranger, &hello, sizeof hello, LONG_MS), 0);
+        int stranger = connect_with(&hello, sizeof hello);
         await_close(stranger);
         stream_close(&stranger);
     }
