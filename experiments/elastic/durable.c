@@ -298,36 +298,12 @@ out:
     return status;
 }
 
-/* Takes the arrays of `counts`. Leaves g as it is without memory. */
-static enum status allocate(const struct generation *counts, float **weights, float **state)
-{
-    *weights = malloc((counts->weight_count + 1) * sizeof **weights);
-    *state = malloc((counts->state_count + 1) * sizeof **state);
-    if (*weights && *state)
-        return STATUS_OK;
-    free(*weights);
-    free(*state);
-    return FAIL(STATUS_NO_MEMORY, "no memory to keep %zu weights", counts->weight_count);
-}
-
-static void replace(struct generation *g, const struct generation *from, float *weights,
-                    float *state)
-{
-    free(g->weights);
-    free(g->state);
-    g->weights = weights;
-    g->state = state;
-    g->weight_count = from->weight_count;
-    g->state_count = from->state_count;
-    g->own = from->own;
-}
-
 enum status durable_load_state(const struct config *config, struct generation *g)
 {
     enum status status = STATUS_OK;
     struct checkpoint *file = NULL;
     char path[PATH_BYTES];
-    float *weights, *state;
+    struct generation found = {0};
     TRY(path_of(config->elastic.checkpoint, "weights", path));
     TRY(load(path, &file));
     if (!file)
@@ -342,7 +318,7 @@ enum status durable_load_state(const struct config *config, struct generation *g
                       path, file->model, file->optimizer);
         goto out;
     }
-    const struct generation found = {
+    found = (struct generation){
         .weight_count = file->weight_count,
         .state_count = file->state_count,
         .own = {.step = file->step,
@@ -350,13 +326,14 @@ enum status durable_load_state(const struct config *config, struct generation *g
                 .trained_s = (double)file->trained_ns / (double)NS_PER_S,
                 .epoch = file->epoch,
                 .epoch_images = strtoull(text_of(file, "epoch-images"), NULL, 10)}};
-    TRY(allocate(&found, &weights, &state));
-    memcpy(weights, file->weights, file->weight_count * sizeof *weights);
+    TRY(generation_allocate(&found));
+    memcpy(found.weights, file->weights, file->weight_count * sizeof *found.weights);
     if (file->state_count > 0)
-        memcpy(state, file->state, file->state_count * sizeof *state);
-    replace(g, &found, weights, state);
+        memcpy(found.state, file->state, file->state_count * sizeof *found.state);
+    generation_take(g, &found);
     g->own_images = found.own.images;
 out:
+    generation_fini(&found);
     checkpoint_free(&file);
     return status;
 }
@@ -377,62 +354,22 @@ static struct holding holding_of(const struct generation *g)
 
 /* Worker 0 is the group's root. The server replaces what it has once it has received all. */
 static enum status give(struct world *world, const struct group *group, struct generation *g,
-                        const struct generation *counts)
+                        const struct generation *held)
 {
     enum status status = STATUS_OK;
-    float *weights = g->weights, *state = g->state;
+    struct generation got = *held;
     bool receives = group->rank > 0;
     if (receives)
-        TRY(allocate(counts, &weights, &state));
-    status = world_broadcast(world, group, weights, counts->weight_count * sizeof *weights);
-    if (status == STATUS_OK)
-        status = world_broadcast(world, group, state, counts->state_count * sizeof *state);
-    if (receives && status == STATUS_OK) {
-        replace(g, counts, weights, state);
-        g->own_images = counts->own.images;
-    } else if (receives) {
-        free(weights);
-        free(state);
-    }
-out:
-    return status;
-}
-
-/* The root gets the array of the other rank. There `all` has space for those of both. */
-static enum status fetch(struct world *world, const struct group *group, float *array, size_t count,
-                         float *all)
-{
-    enum status status = world_collect(world, group, array, count * sizeof *array, all);
-    if (status == STATUS_OK && all)
-        memcpy(array, all + count, count * sizeof *array);
-    return status;
-}
-
-static enum status give_back(struct world *world, const struct group *group, struct generation *g,
-                             const struct generation *counts)
-{
-    enum status status = STATUS_OK;
-    float *weights = g->weights, *state = g->state, *all = NULL;
-    bool receives = group->rank == 0;
-    size_t most =
-        counts->weight_count > counts->state_count ? counts->weight_count : counts->state_count;
+        TRY(generation_allocate(&got));
+    const struct generation *all = receives ? &got : g;
+    TRY(world_broadcast(world, group, all->weights, held->weight_count * sizeof *all->weights));
+    TRY(world_broadcast(world, group, all->state, held->state_count * sizeof *all->state));
     if (receives) {
-        TRY(allocate(counts, &weights, &state));
-        all = malloc((2 * most + 1) * sizeof *all);
-        status = all ? STATUS_OK : FAIL(STATUS_NO_MEMORY, "no memory to receive %zu weights", most);
-    }
-    if (status == STATUS_OK)
-        status = fetch(world, group, weights, counts->weight_count, all);
-    if (status == STATUS_OK)
-        status = fetch(world, group, state, counts->state_count, all);
-    if (receives && status == STATUS_OK) {
-        replace(g, counts, weights, state);
-    } else if (receives) {
-        free(weights);
-        free(state);
+        generation_take(g, &got);
+        g->own_images = held->own.images;
     }
 out:
-    free(all);
+    generation_fini(&got);
     return status;
 }
 
@@ -448,14 +385,15 @@ enum status durable_share_state(const struct config *config, struct world *world
         goto out;
     TRY(world_gather(world, group, &mine, sizeof mine, both));
     bool gives = both[0].weight_count > 0, has = both[1].weight_count > 0;
-    const struct holding *held = &both[gives ? 0 : 1];
-    const struct generation counts = {
-        .weight_count = held->weight_count, .state_count = held->state_count, .own = held->own};
+    const struct holding *holder = &both[gives ? 0 : 1];
+    const struct generation held = {.weight_count = holder->weight_count,
+                                    .state_count = holder->state_count,
+                                    .own = holder->own};
     if (!gives && has)
-        TRY(give_back(world, group, g, &counts));
+        TRY(generation_fetch(g, world, group, &held));
     if (!gives || (has && both[0].own.step == both[1].own.step))
         goto out;
-    TRY(give(world, group, g, &counts));
+    TRY(give(world, group, g, &held));
     if (server && save_state(config, g) != STATUS_OK)
         log_warn("the job continues; until the weights can be saved, do not end all its workers");
 out:

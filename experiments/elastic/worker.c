@@ -192,32 +192,20 @@ static void open_doors(const struct config *config, const struct world *world)
 static enum status catch_up(struct generation *g, struct world *world, int ahead, int64_t batch)
 {
     enum status status = STATUS_OK;
-    size_t count = g->weight_count + g->state_count;
     struct group *group = NULL;
-    float *mine = NULL, *both = NULL;
+    const struct generation held = {
+        .weight_count = g->weight_count, .state_count = g->state_count, .own = g->start};
     bool takes_part = world->rank == 0 || world->rank == ahead;
     if (takes_part && (!g->weights || !g->state)) /* the others continue without this worker */
         return FAIL(STATUS_NO_MEMORY, "no memory had been left for the weights");
     TRY(world_group_new(&group, world, takes_part ? 0 : GROUP_NONE));
     if (!takes_part)
         goto out;
-    mine = malloc((count + 1) * sizeof *mine);
-    both = malloc((2 * count + 1) * sizeof *both);
-    if (!mine || !both)
-        TRY(FAIL(STATUS_NO_MEMORY, "no memory to pass on %zu weights", g->weight_count));
-    memcpy(mine, g->weights, g->weight_count * sizeof *mine);
-    memcpy(mine + g->weight_count, g->state, g->state_count * sizeof *mine);
-    TRY(world_collect(world, group, mine, count * sizeof *mine, both));
-    if (world->rank == 0) { /* its own gradient is in that step */
-        memcpy(g->weights, both + count, g->weight_count * sizeof *both);
-        memcpy(g->state, both + count + g->weight_count, g->state_count * sizeof *both);
-        g->own = g->start;
+    TRY(generation_fetch(g, world, group, &held));
+    if (world->rank == 0) /* its own gradient is in that step */
         g->own_images += (uint64_t)batch;
-    }
 out:
     world_group_free(&group, world);
-    free(mine);
-    free(both);
     return status;
 }
 

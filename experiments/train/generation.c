@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/clock.h"
 #include "experiments/train/trainer.h"
@@ -12,6 +13,65 @@ void generation_fini(struct generation *generation)
     free(generation->state);
     dataset_free(&generation->dataset);
     *generation = (struct generation){0};
+}
+
+enum status generation_allocate(struct generation *g)
+{
+    if (!g->weights)
+        g->weights = malloc((g->weight_count + 1) * sizeof *g->weights);
+    if (!g->state)
+        g->state = malloc((g->state_count + 1) * sizeof *g->state);
+    if (g->weights && g->state)
+        return STATUS_OK;
+    return FAIL(STATUS_NO_MEMORY, "no memory to keep %zu weights for the next generation",
+                g->weight_count);
+}
+
+void generation_take(struct generation *g, struct generation *from)
+{
+    free(g->weights);
+    free(g->state);
+    g->weights = from->weights;
+    g->state = from->state;
+    g->weight_count = from->weight_count;
+    g->state_count = from->state_count;
+    g->own = from->own;
+    from->weights = from->state = NULL;
+}
+
+/* Rank 0 gets the array of the other rank. There `both` has space for those of both. */
+static enum status fetch(struct world *world, const struct group *group, float *array, size_t count,
+                         float *both)
+{
+    enum status status = world_collect(world, group, array, count * sizeof *array, both);
+    if (status == STATUS_OK && both)
+        memcpy(array, both + count, count * sizeof *array);
+    return status;
+}
+
+enum status generation_fetch(struct generation *g, struct world *world, const struct group *group,
+                             const struct generation *held)
+{
+    enum status status = STATUS_OK;
+    struct generation got = *held;
+    float *both = NULL;
+    bool receives = group->rank == 0;
+    size_t weights = held->weight_count, states = held->state_count;
+    if (!receives) {
+        TRY(fetch(world, group, g->weights, weights, NULL));
+        return fetch(world, group, g->state, states, NULL);
+    }
+    TRY(generation_allocate(&got));
+    both = malloc((2 * (weights > states ? weights : states) + 1) * sizeof *both);
+    if (!both)
+        TRY(FAIL(STATUS_NO_MEMORY, "no memory to receive %zu weights", weights));
+    TRY(fetch(world, group, got.weights, weights, both));
+    TRY(fetch(world, group, got.state, states, both));
+    generation_take(g, &got);
+out:
+    free(both);
+    generation_fini(&got);
+    return status;
 }
 
 int generation_workers_most(const struct config *config, const struct dataset *dataset)
@@ -78,19 +138,6 @@ void generation_shared(struct trainer *t)
 
 /* -------- its end ----------------------------------------------------------------------------- */
 
-static enum status allocate(struct generation *g, size_t weight_count, size_t state_count)
-{
-    g->weight_count = weight_count;
-    g->state_count = state_count;
-    if (!g->weights)
-        g->weights = malloc((weight_count + 1) * sizeof *g->weights);
-    if (!g->state)
-        g->state = malloc((state_count + 1) * sizeof *g->state);
-    if (g->weights && g->state)
-        return STATUS_OK;
-    return FAIL(STATUS_NO_MEMORY, "no memory to keep the weights for the next generation");
-}
-
 static enum status keep(struct trainer *t)
 {
     enum status status = STATUS_OK;
@@ -100,7 +147,9 @@ static enum status keep(struct trainer *t)
     const struct interval *interval = &t->report.interval;
     int64_t unreported_ns = interval->steps > 0 ? interval->ended_ns - interval->started_ns : 0;
     double unreported_s = (double)unreported_ns / (double)NS_PER_S;
-    TRY(allocate(g, weights, states));
+    g->weight_count = weights;
+    g->state_count = states;
+    TRY(generation_allocate(g));
     TRY(device_download(t->device, g->weights, net_parameters(t->net), weights * sizeof(float)));
     if (state)
         TRY(device_download(t->device, g->state, state, states * sizeof(float)));

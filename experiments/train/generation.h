@@ -20,7 +20,9 @@
 #include "experiments/train/stop.h"
 
 struct config;
+struct group;
 struct trainer;
+struct world;
 
 /* Sent as raw bytes. */
 struct position {
@@ -61,6 +63,15 @@ struct generation {
 
 /* Frees the kept state. */
 void generation_fini(struct generation *generation);
+
+/* Allocates those of the two arrays that are missing, for the counts. Errors: logged. */
+enum status generation_allocate(struct generation *generation);
+/* The kept arrays and their position become those of `from`, which loses its arrays. */
+void generation_take(struct generation *generation, struct generation *from);
+/* Collective over a group of two: its rank 0 gets the state that the other rank keeps. `held` has
+ * the counts and the position of that state, on both. After an error rank 0 keeps its own. */
+enum status generation_fetch(struct generation *generation, struct world *world,
+                             const struct group *group, const struct generation *held);
 
 /* The largest number of workers with which an epoch has a step; 0: any number. */
 int generation_workers_most(const struct config *config, const struct dataset *dataset);
