@@ -13,6 +13,7 @@
 #include "common/base/thread.h"
 #include "common/net/address.h"
 #include "common/net/control.h"
+#include "common/net/secure.h"
 #include "experiments/elastic/coordinator.h"
 
 _Static_assert(offsetof(struct membership_reader, text) ==
@@ -235,6 +236,14 @@ static bool hear(struct member *member, int64_t *heard_ns)
     return false;
 }
 
+/* A stopped coordinator reads nothing, and the connection holds little before a handshake of TLS.
+ * The coordinator has beats to read when it continues. */
+_Static_assert(sizeof(struct hello) + MEMBERSHIP_TEXT_BYTES +
+                       (2 + MEMBERSHIP_QUIET_MS / MEMBERSHIP_BEAT_MS) *
+                           sizeof(struct membership_frame) <
+                   SECURE_QUEUE_BYTES,
+               "hello, JOIN and the beats fit");
+
 static void *run(void *argument)
 {
     struct member *member = argument;
@@ -245,7 +254,8 @@ static void *run(void *argument)
         monitor_enter(&member->monitor);
         goes_on = hear(member, &heard_ns);
         if (goes_on && clock_now_ns() >= beat_ns) {
-            membership_say(member->socket, MEMBERSHIP_BEAT, 0, STATUS_OK, NULL);
+            if (clock_now_ns() - heard_ns < MEMBERSHIP_QUIET_MS * NS_PER_MS)
+                membership_say(member->socket, MEMBERSHIP_BEAT, 0, STATUS_OK, NULL);
             beat_ns = clock_now_ns() + MEMBERSHIP_BEAT_MS * NS_PER_MS;
             monitor_wake(&member->monitor);
         }

@@ -130,8 +130,9 @@ void member_close(struct member **member);
 
 enum {
     MEMBERSHIP_TEXT_BYTES = 4096,
-    MEMBERSHIP_SEND_MS = 1000, /* limit for an answer to a process of version 1 */
-    MEMBERSHIP_BEAT_MS = 200,  /* each end sends a BEAT this often */
+    MEMBERSHIP_SEND_MS = 1000,  /* limit for an answer to a process of version 1 */
+    MEMBERSHIP_BEAT_MS = 200,   /* each end sends a BEAT this often */
+    MEMBERSHIP_QUIET_MS = 5000, /* a coordinator that is silent for this long gets no more */
     MEMBERSHIP_GRACE_MS = 5000,
     MEMBERSHIP_JOIN_MS = 5000, /* limit from hello to JOIN or SUMMON; then the seat is freed */
 };

@@ -27,7 +27,8 @@ struct one {
 static struct coordinator *coordinator;
 static char listens_at[MEMBER_ADDRESS_BYTES]; /* "": anywhere */
 static struct one server, workers[MEMBERS];
-static int64_t timeout_ms = LONG_MS, startup_ms = LONG_MS;
+static int64_t timeout_ms = LONG_MS;                              /* the coordinator's */
+static int64_t member_timeout_ms = LONG_MS, startup_ms = LONG_MS; /* the members' */
 
 /* -------- the coordinator --------------------------------------------------------------------- */
 
@@ -66,7 +67,7 @@ static inline void open_one(struct one *one, enum member_role role, uint64_t joi
                                            .role = role,
                                            .job = "--batch=8\n",
                                            .join_after = join_after,
-                                           .timeout_ms = LONG_MS,
+                                           .timeout_ms = member_timeout_ms,
                                            .startup_timeout_ms = startup_ms};
     *one = (struct one){.place = {.step = MEMBER_NO_STEP}};
     cr_assert_eq(member_open(&one->member, &options), STATUS_OK);

@@ -585,6 +585,35 @@ Test(membership, a_generation_with_impossible_numbers_is_refused)
     listener_close(&listener);
 }
 
+/* As a stopped server. Beats that it does not read must not fill the connection. */
+Test(membership, a_silent_coordinator_gets_few_beats)
+{
+    enum { BEATS_MOST = MEMBERSHIP_QUIET_MS / MEMBERSHIP_BEAT_MS + 1 };
+    union address any = address_loopback();
+    struct membership_reader reader = {0};
+    struct listener listener;
+    struct hello hello;
+    struct capture capture;
+    int socket, beats = 0;
+    cr_assert_eq(listener_open(&listener, &any, 0), 0);
+    address_uri(&listener.address, listens_at);
+    member_timeout_ms = 2 * MEMBERSHIP_QUIET_MS;
+    capture_start(&capture);
+    joins(&workers[0], MEMBER_WORKER);
+    cr_assert_eq(listener_wait(&listener, 0, NULL, 0, &hello, &socket, NULL), LISTENER_HELLO);
+    end_meeting(&workers[0], STATUS_TRANSPORT);
+    capture_stop(&capture);
+    cr_assert(strstr(capture.text, "has not given a sign of life for"), "%s", capture.text);
+    member_close(&workers[0].member);
+    for (enum control_read got = CONTROL_NOTHING; got != CONTROL_CLOSED;) {
+        got = membership_read(&reader, socket);
+        beats += got == CONTROL_MESSAGE && reader.frame.head.type == MEMBERSHIP_BEAT;
+    }
+    cr_assert(beats > 0 && beats <= BEATS_MOST, "%d beats", beats);
+    stream_close(&socket);
+    listener_close(&listener);
+}
+
 /* Any process can connect. The server reports one of them. */
 Test(membership, processes_that_are_turned_away_are_reported_once)
 {
