@@ -15,6 +15,8 @@
 #include "common/net/control.h"
 #include "common/net/secure.h"
 
+#define JOB_HAS_ENDED "the job has ended"
+
 /* -------- members ----------------------------------------------------------------------------- */
 
 bool seat_is_worker(const struct seat *seat)
@@ -159,6 +161,10 @@ static void hear_join(struct coordinator *c, struct seat *seat)
                     "this server serves another server's job; give the workers that job's --join");
         return;
     }
+    if (worker && !returns && c->ended) {
+        seat_refuse(c, seat, STATUS_USAGE, JOB_HAS_ENDED);
+        return;
+    }
     if (worker && returns && !is_of_last_generation(c, seat)) {
         seat_refuse(c, seat, STATUS_USAGE,
                     "the job has continued without this worker, or the server has another job's "
@@ -190,7 +196,10 @@ static void hear_join(struct coordinator *c, struct seat *seat)
         seat->age = c->next_age++;
     }
     seat->state = SEAT_WAITING;
-    if (worker && !returns && c->running) {
+    if (c->ended) {
+        if (worker || seat->last.index > 0) /* the first server's turn comes in generation_settle */
+            membership_say(seat->socket, MEMBERSHIP_END, 0, STATUS_OK, NULL);
+    } else if (worker && !returns && c->running) {
         uint64_t step = seat->last.place.step;
         if (step > 0)
             snprintf(text, sizeof text, "waits until step %" PRIu64 " is done", step);
@@ -262,6 +271,11 @@ static void await_no_more(struct coordinator *c, const struct seat *seat)
 static void leaves(struct coordinator *c, struct seat *seat, bool in)
 {
     char name[96];
+    if (c->ended) {
+        c->servers_left += !seat_is_worker(seat);
+        coordinator_forget(c, seat);
+        return;
+    }
     bool unaware = seat->state == SEAT_RUNNING && !in;
     seat_name(seat, name, sizeof name);
     if (seat->last.place.step == MEMBER_NO_STEP)
@@ -317,6 +331,8 @@ static void hear_frame(struct coordinator *c, struct seat *seat)
     } else if (frame->head.type == MEMBERSHIP_DONE && in) {
         comes_out(c, seat);
         seat->state = SEAT_DONE;
+        if (c->ended)
+            return;
         c->images += frame->place.images;
         c->finished = true;
         coordinator_record(c);
@@ -417,8 +433,8 @@ static void let_in(struct coordinator *c, const struct hello *hello, int socket)
     memcpy(seat->host, hello->host, sizeof seat->host);
     c->sockets[c->count] = socket;
     c->seats[c->count++] = seat;
-    if (c->ended)
-        seat_refuse(c, seat, STATUS_USAGE, "the job has ended");
+    if (c->ended && !(c->ended_well && job_is_durable(c)))
+        seat_refuse(c, seat, STATUS_USAGE, JOB_HAS_ENDED);
 }
 
 /* The member may only be stopped; it then reads this text when it continues. */

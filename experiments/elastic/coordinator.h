@@ -10,6 +10,9 @@
  * In a durable job it writes the job's record before it sends GENERATION. After a restart it waits
  * for the workers of the last generation. If none has weights, the next generation continues from
  * the place of the first server, which has read the state that worker 0 had sent (durable.c).
+ *
+ * When training has ended, the first server is the last to hear END: the other servers of a durable
+ * job remove their files first. One that has died is awaited for the start-up time-out.
  */
 #ifndef PSRING_EXPERIMENTS_ELASTIC_COORDINATOR_H
 #define PSRING_EXPERIMENTS_ELASTIC_COORDINATOR_H
@@ -150,6 +153,7 @@ struct coordinator {
     int accounted;    /* workers of the generation that have reported their place */
     bool finished;    /* a worker has trained to the end */
     bool ended;       /* END was sent to all; no member is admitted */
+    bool ended_well;  /* training has ended: members of a durable job that return get END, too */
 
     /* A durable job. */
     uint32_t first_id; /* an id is this + the seat's age; 0: the job is not durable */
@@ -157,6 +161,8 @@ struct coordinator {
         return_by_ns; /* until then, or until all have come, it waits for these workers; 0: no */
     int worker_count;
     uint32_t workers[COORDINATOR_MEMBERS]; /* ids of the last generation's workers */
+    int servers_left;                      /* have left after END */
+    int64_t close_by_ns;                   /* after END it waits for the other servers until then */
 };
 
 /* "worker 2 on a", "server 0 on a", "a worker on b". Returns text. */
@@ -170,7 +176,7 @@ void seat_lost(struct coordinator *c, struct seat *seat, const char *how);
 /* Sends the reason why it cannot take part. */
 void seat_refuse(struct coordinator *c, struct seat *seat, enum status status, const char *text);
 void coordinator_forget(struct coordinator *c, struct seat *seat);
-/* Sends END to all members. */
+/* Sends END to all members, and admits no further ones. */
 void coordinator_end_all(struct coordinator *c, enum status status, const char *text);
 /* Whether the job survives its servers. No job does before its first generation. */
 bool job_is_durable(const struct coordinator *c);

@@ -205,12 +205,49 @@ static void say_who_is_there(struct coordinator *c, enum member_role role, int c
 
 /* -------- the end ----------------------------------------------------------------------------- */
 
-static void end_well(struct coordinator *c)
+static bool is_first_server(const struct seat *seat)
 {
+    return seat->state != SEAT_NEW && !seat_is_worker(seat) && seat->last.index == 0;
+}
+
+/* The first server hears END when the other servers of a durable job have removed their files and
+ * left. Its own file brings the end back until then. */
+static void end_first_server(struct coordinator *c, int64_t now_ns)
+{
+    bool waits = job_is_durable(c) && c->servers_left < c->servers - 1;
+    if (waits && now_ns < c->close_by_ns)
+        return;
+    for (int i = c->count - 1; i >= 0; i--) {
+        struct seat *seat = c->seats[i];
+        if (!is_first_server(seat))
+            continue;
+        if (waits)
+            log_warn("%d of %d other servers have left; if one still has files of this job in its "
+                     "--checkpoint, remove them",
+                     c->servers_left, c->servers - 1);
+        membership_say(seat->socket, MEMBERSHIP_END, 0, STATUS_OK, NULL);
+        coordinator_forget(c, seat);
+    }
+}
+
+static void end_well(struct coordinator *c, int64_t now_ns)
+{
+    int servers =
+        count_in(c, MEMBER_SERVER, SEAT_WAITING) + count_in(c, MEMBER_SERVER, SEAT_RUNNING);
     log_info("training has ended; the weights contain %" PRIu64
              " images, as counted by the workers that left or trained to the end",
              c->images);
-    coordinator_end_all(c, STATUS_OK, "");
+    if (servers < c->servers)
+        log_warn("%d of %d servers are there; waits at most %g s until the others are started "
+                 "again and hear of the end",
+                 servers, c->servers, (double)c->options.startup_timeout_ms / 1000);
+    c->ended = c->ended_well = true;
+    c->close_by_ns = now_ns + c->options.startup_timeout_ms * NS_PER_MS;
+    for (int i = c->count - 1; i >= 0; i--) {
+        if (!is_first_server(c->seats[i]))
+            membership_say(c->seats[i]->socket, MEMBERSHIP_END, 0, STATUS_OK, NULL);
+    }
+    end_first_server(c, now_ns);
 }
 
 static void end_without_workers(struct coordinator *c)
@@ -307,6 +344,8 @@ static void begin_or_wait(struct coordinator *c)
 
 void generation_settle(struct coordinator *c, int64_t now_ns)
 {
+    if (c->ended_well)
+        end_first_server(c, now_ns);
     if (c->ended)
         return;
     if (c->running)
@@ -315,7 +354,7 @@ void generation_settle(struct coordinator *c, int64_t now_ns)
         return;
     if (c->finished) {
         if (!waits_for_return(c, now_ns))
-            end_well(c);
+            end_well(c, now_ns);
         return;
     }
     if (count_in(c, MEMBER_SERVER, SEAT_RUNNING) > 0)

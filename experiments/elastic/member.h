@@ -143,7 +143,7 @@ enum membership_type {
     MEMBERSHIP_RETURN, /* had lost the coordinator, waits for the next generation; text: as JOIN */
     MEMBERSHIP_SUMMON, /* from the first server: the receiver is server `index` of its job */
     MEMBERSHIP_READY,  /* has left its generation; waits for the next */
-    MEMBERSHIP_LEAVE,  /* has left its generation and the job */
+    MEMBERSHIP_LEAVE,  /* has left its generation and the job; a server: after END */
     MEMBERSHIP_DONE,   /* training has ended */
     MEMBERSHIP_ABORT,  /* the job cannot continue: the text has the reason */
     /* From the coordinator. */
@@ -180,7 +180,8 @@ enum membership_type {
  * a job that is not durable, END to all.
  *
  * When no member is RUNNING, the coordinator sends:
- *   END         if a worker is DONE, or no member has the weights and the job is not durable
+ *   END         if a worker is DONE, or no member has the weights and the job is not durable. If a
+ *               worker is DONE in a durable job, the first server gets it after the others' LEAVE
  *   GENERATION  else, to the members that take part, and CHANGE for each newcomer that still waits
  *   NOTE        else: which members are missing
  * A member obeys GENERATION, NOTE and END at any time, but CHANGE and OVER only in their

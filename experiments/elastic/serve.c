@@ -124,13 +124,15 @@ enum status elastic_serve(struct config *serve)
                                  .durable = record.generation > 0,
                                  .timeout_ms = (int64_t)(serve->timeout * 1000),
                                  .startup_timeout_ms = (int64_t)(serve->startup_timeout * 1000)}));
-    status = serve_all(&config, &generation, &record);
+    TRY(serve_all(&config, &generation, &record));
+    if (folder) { /* the first server waits for the LEAVE of all others */
+        durable_remove(folder);
+        member_leave(generation.member, &(struct member_place){0});
+    }
 out:
     member_close(&generation.member);
     coordinator_close(&coordinator);
     generation_fini(&generation);
-    if (folder && status == STATUS_OK)
-        durable_remove(folder);
     if (lock >= 0)
         close(lock);
     return status;

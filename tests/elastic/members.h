@@ -60,17 +60,23 @@ static inline void end(void)
 
 /* -------- members ----------------------------------------------------------------------------- */
 
-static inline void open_one(struct one *one, enum member_role role, uint64_t join_after)
+static inline void open_with(struct one *one, enum member_role role, int index, uint64_t join_after)
 {
     const struct member_options options = {.token = TOKEN,
                                            .address = listens_at,
                                            .role = role,
+                                           .index = index,
                                            .job = "--batch=8\n",
                                            .join_after = join_after,
                                            .timeout_ms = member_timeout_ms,
                                            .startup_timeout_ms = startup_ms};
     *one = (struct one){.place = {.step = MEMBER_NO_STEP}};
     cr_assert_eq(member_open(&one->member, &options), STATUS_OK);
+}
+
+static inline void open_one(struct one *one, enum member_role role, uint64_t join_after)
+{
+    open_with(one, role, 0, join_after);
 }
 
 static inline void *meet(void *argument)

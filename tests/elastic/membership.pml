@@ -252,7 +252,7 @@ inline hear(i)
     :: type == DONE && in ->
         comes_out(i);
         seat[i] = SEAT_DONE;
-        finished = true
+        finished = finished || !job_ended
     :: type == LEAVE && seat[i] != SEAT_NEW ->
         was = seat[i];
         if

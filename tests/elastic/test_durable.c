@@ -15,6 +15,14 @@
 enum { FIRST_ID = 1000 };
 
 static char folder[64];
+static int servers = 1;
+static struct one second; /* the second server */
+
+static void second_joins(void)
+{
+    open_with(&second, MEMBER_SERVER, 1, 0);
+    start_meeting(&second);
+}
 
 static void returns(struct one *one, uint64_t step)
 {
@@ -57,7 +65,7 @@ static void open_coordinator(int workers_first)
         record.first_id = FIRST_ID;
     open_job(&options, &record);
     if (record.generation == 0)
-        coordinator_set_servers(coordinator, 1);
+        coordinator_set_servers(coordinator, servers);
 }
 
 /* A killed coordinator sends no END. */
@@ -106,21 +114,26 @@ static void begin(int count)
     choose_address();
     open_coordinator(count);
     joins(&server, MEMBER_SERVER);
-    wait_for_seats(1);
+    if (servers == 2)
+        second_joins();
+    wait_for_seats(servers);
     for (int i = 0; i < count; i++) {
         joins(&workers[i], MEMBER_WORKER);
         if (i + 1 < count)
-            wait_for_seats(2 + i); /* the ranks follow the order of joining */
+            wait_for_seats(servers + 1 + i); /* the ranks follow the order of joining */
     }
     for (int i = 0; i < count; i++) {
         end_meeting(&workers[i], STATUS_OK);
         assert_place(&workers[i], 1, i, count, 0);
     }
     end_meeting(&server, STATUS_OK);
+    if (servers == 2)
+        end_meeting(&second, STATUS_OK);
 }
 
 static void end_durable(void)
 {
+    member_close(&second.member);
     end();
     folder_free(folder);
 }
@@ -320,33 +333,101 @@ Test(durable, a_server_that_is_started_again_takes_its_place)
     end_durable();
 }
 
-static void *finish(void *argument)
+static void *train_to_the_end(void *argument)
 {
     struct one *one = argument;
     one->place = (struct member_place){.step = 9, .images = 72};
-    return member_done(one->member, &one->place) == STATUS_OK ? one : NULL;
+    one->status = member_done(one->member, &one->place);
+    return NULL;
+}
+
+/* Returns when the record says that training has ended. */
+static void finish(struct one *one)
+{
+    struct job_record record;
+    cr_assert_eq(pthread_create(&one->thread, NULL, train_to_the_end, one), 0);
+    for (record.finished = false; !record.finished; usleep(1000))
+        read_record(&record);
+    cr_assert_eq(record.images, 72);
 }
 
 /* The server dies when one worker has trained to the end. The other one lacks the last answer. */
 Test(durable, training_that_has_ended_stays_ended)
 {
-    struct job_record record;
-    pthread_t thread;
-    void *known = &record;
     begin(2);
-    cr_assert_eq(pthread_create(&thread, NULL, finish, &workers[0]), 0);
-    for (record.finished = false; !record.finished; usleep(1000))
-        read_record(&record);
-    cr_assert_eq(record.images, 72);
+    finish(&workers[0]);
     restart(2);
-    pthread_join(thread, &known);
-    cr_assert_null(known, "the coordinator has answered");
+    end_meeting(&workers[0], STATUS_TRANSPORT); /* the coordinator has not answered */
     returns(&server, 5);
     returns(&workers[0], 9);
     returns(&workers[1], 8);
     for (int i = 0; i < 2; i++)
         end_meeting(&workers[i], STATUS_STOPPED);
     end_meeting(&server, STATUS_STOPPED);
+    end_durable();
+}
+
+/* Hears that training has ended, removes its files, and leaves. */
+static void ends_before_the_first(struct one *one)
+{
+    end_meeting(one, STATUS_STOPPED);
+    cr_assert(!member_ended(server.member), "the first server can no longer tell the others");
+    member_leave(one->member, &one->place);
+    end_meeting(&server, STATUS_STOPPED);
+}
+
+/* The second server dies when one worker has trained to the end. The other worker does not wait for
+ * it, but the first server does. */
+Test(durable, the_first_server_tells_the_others_that_training_has_ended)
+{
+    servers = 2;
+    begin(2);
+    returns(&server, 9);
+    finish(&workers[0]);
+    member_close(&second.member);
+    while (!member_over(workers[1].member))
+        usleep(1000);
+    returns(&workers[1], 8);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&workers[1], STATUS_STOPPED);
+    joins(&workers[2], MEMBER_WORKER); /* a newcomer is too late */
+    end_meeting(&workers[2], STATUS_USAGE);
+    second_joins();
+    ends_before_the_first(&second);
+    end_durable();
+}
+
+/* The first server dies then, and the second one returns after the workers. */
+Test(durable, a_server_returns_after_training_has_ended)
+{
+    servers = 2;
+    begin(2);
+    finish(&workers[0]);
+    restart(2);
+    end_meeting(&workers[0], STATUS_TRANSPORT);
+    returns(&server, 9);
+    returns(&workers[0], 9);
+    returns(&workers[1], 8);
+    for (int i = 0; i < 2; i++)
+        end_meeting(&workers[i], STATUS_STOPPED);
+    returns(&second, 9);
+    ends_before_the_first(&second);
+    end_durable();
+}
+
+/* A worker has found an error before the other one has trained to the end. */
+Test(durable, a_job_that_has_failed_does_not_end_well)
+{
+    struct job_record record;
+    begin(2);
+    member_abort(workers[0].member, STATUS_WRONG, "discard the run");
+    train_to_the_end(&workers[1]);
+    cr_assert_eq(workers[1].status, STATUS_WRONG);
+    returns(&server, 5);
+    end_meeting(&server, STATUS_WRONG);
+    coordinator_close(&coordinator);
+    read_record(&record);
+    cr_assert(!record.finished);
     end_durable();
 }
 

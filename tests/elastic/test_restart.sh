@@ -129,11 +129,22 @@ serve_second()
     timeout --kill-after=5 300 "$psring" serve --listen "$second" --checkpoint "$folder/job.2" >>"$folder/serve.2" 2>&1 &
     other=$!
 }
-serve --workers 2 --checkpoint "$job"
-serve_second
-options+=(--join "$address,$second")
-worker "${options[@]}"
-worker "${options[@]}"
+two_servers()
+{
+    serve --workers 2 --checkpoint "$job"
+    serve_second
+    worker "${options[@]}" --join "$address,$second"
+    worker "${options[@]}" --join "$address,$second"
+}
+
+both_end()
+{
+    ends_like "$weights"
+    wait "$other" || fail "the second server: $(all)"
+    [[ -z $(ls -A "$folder/job.2") ]] || fail "files of the second server: $(ls "$folder/job.2")"
+}
+
+two_servers
 within steps_done 5 || fail "no step: $(all)"
 kill -KILL "$(pgrep -P "$other")"
 wait "$other" 2>/dev/null || true
@@ -142,8 +153,18 @@ within has_lines 1 'generation 2: 2 workers' || fail "the second server does not
 kill_server
 serve_again
 within has_lines 1 'generation 3: 2 workers' || fail "the first server does not return: $(all)"
-ends_like "$weights"
-wait "$other" || fail "the second server: $(all)"
+both_end
+
+# The second server is killed at the end. It is started again if it has not heard of the end.
+two_servers
+within steps_done "$STEPS" || fail "no last step: $(all)"
+kill -KILL "$(pgrep -P "$other")" 2>/dev/null || true
+if ! wait "$other" 2>/dev/null && [[ -e $folder/job.2/job.checkpoint ]]; then
+    serve_second
+    both_end
+else
+    ends_like "$weights"
+fi
 
 # Nobody starts the server again.
 options=(--steps "$STEPS" --log-steps 1 --compute real:5 --startup-timeout 10)
