@@ -13,7 +13,6 @@
 #include "common/base/text.h"
 #include "common/net/address.h"
 #include "common/net/control.h"
-#include "common/net/secure.h"
 
 #define JOB_HAS_ENDED "the job has ended"
 
@@ -45,6 +44,7 @@ void coordinator_forget(struct coordinator *c, struct seat *seat)
         c->seats[i] = c->seats[c->count];
         c->sockets[i] = c->sockets[c->count];
         free(seat);
+        monitor_wake(&c->monitor); /* a server may be lacking */
         return;
     }
 }
@@ -108,8 +108,7 @@ static void take_job(struct coordinator *c, const struct seat *seat)
     monitor_wake(&c->monitor);
 }
 
-/* The seat of server `number`, or NULL. */
-static struct seat *server_of(const struct coordinator *c, int number)
+struct seat *coordinator_server(const struct coordinator *c, int number)
 {
     for (int i = 0; i < c->count; i++) {
         struct seat *seat = c->seats[i];
@@ -172,9 +171,9 @@ static void hear_join(struct coordinator *c, struct seat *seat)
         return;
     }
     if (!worker)
-        lose_earlier(c, server_of(c, seat->last.index));
+        lose_earlier(c, coordinator_server(c, seat->last.index));
     int number = worker ? 0 : seat->last.index;
-    if (!worker && (number < 0 || number >= c->servers || server_of(c, number))) {
+    if (!worker && (number < 0 || number >= c->servers || coordinator_server(c, number))) {
         seat_refuse(c, seat, STATUS_USAGE, "the job has this server already, or needs none");
         return;
     }
@@ -213,7 +212,15 @@ static void hear_summon(struct coordinator *c, struct seat *seat)
 {
     struct coordinator_job *job = &c->job;
     union address there;
-    if (c->has_job) {
+    char from[MEMBER_ADDRESS_BYTES];
+    if (address_of_peer(seat->socket, &there) != 0) {
+        seat_lost(c, seat, "has ended: killed, or crashed");
+        return;
+    }
+    address_set_port(&there, (int)(seat->last.port & 0xffff));
+    address_uri(&there, from);
+    bool again = job->summoned && job->index == seat->last.index && strcmp(job->address, from) == 0;
+    if (c->has_job && !again) {
         seat_refuse(c, seat, STATUS_USAGE,
                     "this server has a job already; end it, or name another one");
         return;
@@ -223,16 +230,11 @@ static void hear_summon(struct coordinator *c, struct seat *seat)
                     "the first server has --checkpoint, this one not; give it to all servers");
         return;
     }
-    if (address_of_peer(seat->socket, &there) != 0) {
-        seat_lost(c, seat, "has ended: killed, or crashed");
-        return;
-    }
-    address_set_port(&there, (int)(seat->last.port & 0xffff));
     membership_say(seat->socket, MEMBERSHIP_END, 0, STATUS_OK, NULL);
     job->summoned = c->has_job = true;
     job->index = seat->last.index;
     snprintf(job->options, sizeof job->options, "%s", seat->reader.text);
-    address_uri(&there, job->address);
+    memcpy(job->address, from, sizeof job->address);
     monitor_wake(&c->monitor);
     coordinator_forget(c, seat);
 }
@@ -272,7 +274,8 @@ static void leaves(struct coordinator *c, struct seat *seat, bool in)
 {
     char name[96];
     if (c->ended) {
-        c->servers_left += !seat_is_worker(seat);
+        if (!seat_is_worker(seat))
+            c->left[seat->last.index] = true;
         coordinator_forget(c, seat);
         return;
     }
@@ -433,7 +436,7 @@ static void let_in(struct coordinator *c, const struct hello *hello, int socket)
     memcpy(seat->host, hello->host, sizeof seat->host);
     c->sockets[c->count] = socket;
     c->seats[c->count++] = seat;
-    if (c->ended && !(c->ended_well && job_is_durable(c)))
+    if (c->ended && !c->ended_well)
         seat_refuse(c, seat, STATUS_USAGE, JOB_HAS_ENDED);
 }
 
@@ -643,75 +646,6 @@ void coordinator_set_servers(struct coordinator *c, int servers)
     monitor_leave(&c->monitor);
 }
 
-/* Waits for another server's END, its answer to SUMMON. *why: its text, or what is wrong. */
-static enum status hear_answer(int socket, struct membership_reader *reader, int64_t timeout_ms,
-                               const char **why)
-{
-    int64_t deadline_ns = stream_deadline_ns(timeout_ms);
-    enum control_read got;
-    *why = "the server does not answer";
-    while ((got = membership_read(reader, socket)) != CONTROL_CLOSED) {
-        if (got == CONTROL_MESSAGE && reader->frame.head.type == MEMBERSHIP_END) {
-            *why = reader->text;
-            return (enum status)reader->frame.head.value;
-        }
-        if (got == CONTROL_NOTHING && stream_wait(socket, POLLIN, deadline_ns, NULL, NULL) != 0)
-            return STATUS_TIMEOUT;
-    }
-    *why = secure_error(socket) == EKEYREJECTED
-               ? "the server has other keys; give all servers and workers the same --secure folder"
-               : "the server has ended, or only one of the two uses --secure";
-    return STATUS_TRANSPORT;
-}
-
-struct missing_server {
-    struct coordinator *coordinator;
-    int index;
-};
-
-/* Whether the job has ended, or the server has joined by itself: in a durable job it knows the
- * address. `context` is a struct missing_server. */
-static bool needs_no_summons(void *context)
-{
-    const struct missing_server *missing = context;
-    struct coordinator *c = missing->coordinator;
-    monitor_enter(&c->monitor);
-    bool needless = c->finished || server_of(c, missing->index);
-    monitor_leave(&c->monitor);
-    return needless;
-}
-
-enum status coordinator_summon(struct coordinator *c, const char *address, int index,
-                               const char *job, int64_t timeout_ms)
-{
-    int socket;
-    char text[MEMBERSHIP_TEXT_BYTES];
-    const char *why = "no server listens there";
-    struct membership_reader reader = {0};
-    const struct membership_frame frame = {.head.type = MEMBERSHIP_SUMMON,
-                                           .role = MEMBER_SERVER,
-                                           .index = index,
-                                           .port = (uint32_t)address_port(&c->listener.address),
-                                           .id = c->first_id};
-    struct missing_server missing = {c, index};
-    enum status status = membership_connect(address, c->options.token, timeout_ms, needs_no_summons,
-                                            &missing, &socket);
-    if (status == STATUS_STOPPED)
-        return STATUS_OK;
-    if (status == STATUS_OK) {
-        membership_send(socket, frame, job);
-        status = hear_answer(socket, &reader, timeout_ms, &why);
-    }
-    stream_close(&socket);
-    if (status == STATUS_OK)
-        return status;
-    snprintf(text, sizeof text, "server %d, %.300s, does not take part: %.500s", index, address,
-             why);
-    log_error("%s", text);
-    coordinator_end(c, status, text);
-    return status;
-}
-
 void coordinator_end(struct coordinator *c, enum status why, const char *text)
 {
     monitor_enter(&c->monitor);
@@ -728,7 +662,9 @@ void coordinator_close(struct coordinator **out)
     *out = NULL;
     monitor_enter(&c->monitor);
     c->closing = true;
+    monitor_wake(&c->monitor);
     monitor_leave(&c->monitor);
+    thread_join(&c->summons);
     thread_join(&c->thread);
     while (c->count > 0)
         coordinator_forget(c, c->seats[0]);

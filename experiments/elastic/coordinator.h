@@ -39,6 +39,7 @@ struct coordinator_options {
     uint64_t checkpoint_steps;  /* a generation ends after this many steps; 0: no limit */
 };
 
+struct config;
 struct coordinator;
 
 /* The job that a server serves: its own, or that of another server. */
@@ -86,10 +87,16 @@ enum status coordinator_wait_job(struct coordinator *coordinator, struct coordin
 void coordinator_set_servers(struct coordinator *coordinator, int servers);
 
 /* Asks the server at `address` to be server `index` of this coordinator's job, and waits for its
- * answer. Does nothing once that server has joined, as it does in a job that continues. Errors:
- * logged, and the job ends with the reason. STATUS_USAGE: that server already has a job. */
+ * answer. Does nothing once that server has joined. Errors: logged, and the job ends with the
+ * reason. STATUS_USAGE: that server already has a job. */
 enum status coordinator_summon(struct coordinator *coordinator, const char *address, int index,
-                               const char *job, int64_t timeout_ms);
+                               const char *job);
+
+/* Starts a thread that summons the servers that the job lacks, as often as necessary: a server that
+ * dies before it has a record does not come back by itself. Their addresses are in `config`, which
+ * is borrowed. */
+enum status coordinator_summon_lacking(struct coordinator *coordinator,
+                                       const struct config *config);
 
 /* Ends the job, unless it has ended. */
 void coordinator_end(struct coordinator *coordinator, enum status why, const char *text);
@@ -98,8 +105,8 @@ void coordinator_end(struct coordinator *coordinator, enum status why, const cha
 void coordinator_close(struct coordinator **coordinator);
 
 /* The state of the coordinator's thread. coordinator.c has the interface, the thread and the
- * messages of members. coordinator_generation.c chooses the members of the next generation, and
- * ends a generation. */
+ * messages of members; serve.c has the summons. coordinator_generation.c chooses the members of the
+ * next generation, and ends a generation. */
 
 enum seat_state {
     SEAT_NEW,     /* has sent its hello */
@@ -128,14 +135,15 @@ struct coordinator {
     struct coordinator_options options;
     struct listener listener;
     char address[MEMBER_ADDRESS_BYTES];
-    struct thread thread;
+    struct thread thread, summons;
+    const struct config *config; /* of `summons` */
     struct seat *seats[COORDINATOR_MEMBERS];
     int sockets[COORDINATOR_MEMBERS]; /* of the seats; else -1 */
     int count, seats_most;            /* limited by file descriptors */
     bool warned;                      /* about a connection that got no seat */
     uint64_t next_age;
     struct monitor monitor; /* protects everything; the thread holds it except while it waits for
-                               members; wakes: `has_job`, `complete` */
+                               members; wakes: `has_job`, `complete`, `closing`, a lost seat */
     bool has_job, closing;
     bool complete; /* enough workers have come to begin; the job is not forgotten */
     struct coordinator_job job;
@@ -153,7 +161,7 @@ struct coordinator {
     int accounted;    /* workers of the generation that have reported their place */
     bool finished;    /* a worker has trained to the end */
     bool ended;       /* END was sent to all; no member is admitted */
-    bool ended_well;  /* training has ended: members of a durable job that return get END, too */
+    bool ended_well;  /* training of a durable job has ended: members that return get END, too */
 
     /* A durable job. */
     uint32_t first_id; /* an id is this + the seat's age; 0: the job is not durable */
@@ -161,13 +169,16 @@ struct coordinator {
         return_by_ns; /* until then, or until all have come, it waits for these workers; 0: no */
     int worker_count;
     uint32_t workers[COORDINATOR_MEMBERS]; /* ids of the last generation's workers */
-    int servers_left;                      /* have left after END */
+    bool left[COORDINATOR_MEMBERS];        /* servers that have left after END */
     int64_t close_by_ns;                   /* after END it waits for the other servers until then */
 };
 
 /* "worker 2 on a", "server 0 on a", "a worker on b". Returns text. */
 const char *seat_name(const struct seat *seat, char *text, size_t size);
 bool seat_is_worker(const struct seat *seat);
+
+/* The seat of server `number`, or NULL. */
+struct seat *coordinator_server(const struct coordinator *c, int number);
 
 /* Sends NOTE. */
 void seat_note(const struct coordinator *c, const struct seat *seat, const char *text);

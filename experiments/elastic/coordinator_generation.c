@@ -214,7 +214,10 @@ static bool is_first_server(const struct seat *seat)
  * left. Its own file brings the end back until then. */
 static void end_first_server(struct coordinator *c, int64_t now_ns)
 {
-    bool waits = job_is_durable(c) && c->servers_left < c->servers - 1;
+    int left = 0;
+    for (int i = 1; i < c->servers; i++)
+        left += c->left[i];
+    bool waits = c->ended_well && left < c->servers - 1;
     if (waits && now_ns < c->close_by_ns)
         return;
     for (int i = c->count - 1; i >= 0; i--) {
@@ -224,7 +227,7 @@ static void end_first_server(struct coordinator *c, int64_t now_ns)
         if (waits)
             log_warn("%d of %d other servers have left; if one still has files of this job in its "
                      "--checkpoint, remove them",
-                     c->servers_left, c->servers - 1);
+                     left, c->servers - 1);
         membership_say(seat->socket, MEMBERSHIP_END, 0, STATUS_OK, NULL);
         coordinator_forget(c, seat);
     }
@@ -241,7 +244,8 @@ static void end_well(struct coordinator *c, int64_t now_ns)
         log_warn("%d of %d servers are there; waits at most %g s until the others are started "
                  "again and hear of the end",
                  servers, c->servers, (double)c->options.startup_timeout_ms / 1000);
-    c->ended = c->ended_well = true;
+    c->ended = true;
+    c->ended_well = job_is_durable(c);
     c->close_by_ns = now_ns + c->options.startup_timeout_ms * NS_PER_MS;
     for (int i = c->count - 1; i >= 0; i--) {
         if (!is_first_server(c->seats[i]))
@@ -258,7 +262,8 @@ static void end_without_workers(struct coordinator *c)
                             : "no worker is left, so the weights are lost; start the job again");
 }
 
-/* Number of the last generation's workers that wait for the next one. */
+/* Number of the last generation's workers that wait for the next one, or have trained to the end.
+ */
 static int count_back(const struct coordinator *c)
 {
     int back = 0;

@@ -1,15 +1,154 @@
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/net/address.h"
+#include "common/net/control.h"
 #include "common/net/secure.h"
 #include "experiments/elastic/coordinator.h"
 #include "experiments/elastic/elastic.h"
 
-/* This server leads its own job: reads the state of a job that continues, and summons the other
- * servers. */
-static enum status lead(struct coordinator *coordinator, const struct coordinator_job *job,
+/* -------- other servers ----------------------------------------------------------------------- */
+
+struct missing_server {
+    struct coordinator *coordinator;
+    int index;
+};
+
+/* Whether the job needs server `index`, also to let it hear of the end. In a durable job it may
+ * join by itself. */
+static bool lacks(const struct coordinator *c, int index)
+{
+    return !c->closing && (!c->ended || c->ended_well) && !c->left[index] &&
+           !coordinator_server(c, index);
+}
+
+/* `context` is a struct missing_server. */
+static bool needs_no_summons(void *context)
+{
+    const struct missing_server *missing = context;
+    struct coordinator *c = missing->coordinator;
+    monitor_enter(&c->monitor);
+    bool needless = !lacks(c, missing->index);
+    monitor_leave(&c->monitor);
+    return needless;
+}
+
+/* Waits for another server's END, its answer to SUMMON. *why: its text, or what is wrong. */
+static enum status hear_answer(int socket, struct membership_reader *reader,
+                               struct missing_server *missing, const char **why)
+{
+    int64_t deadline_ns = stream_deadline_ns(missing->coordinator->options.startup_timeout_ms);
+    enum control_read got;
+    *why = "the server does not answer";
+    while ((got = membership_read(reader, socket)) != CONTROL_CLOSED) {
+        if (got == CONTROL_MESSAGE && reader->frame.head.type == MEMBERSHIP_END) {
+            *why = reader->text;
+            return (enum status)reader->frame.head.value;
+        }
+        if (got == CONTROL_NOTHING &&
+            stream_wait(socket, POLLIN, deadline_ns, needs_no_summons, missing) != 0)
+            return STATUS_TIMEOUT;
+    }
+    *why = secure_error(socket) == EKEYREJECTED
+               ? "the server has other keys; give all servers and workers the same --secure folder"
+               : "the server has ended, or only one of the two uses --secure";
+    return STATUS_TRANSPORT;
+}
+
+/* timeout_ms: to reach the server; 0: no limit. STATUS_STOPPED: it needs no summons. */
+static enum status summon(struct missing_server *missing, const char *address, const char *job,
+                          int64_t timeout_ms, struct membership_reader *reader, const char **why)
+{
+    const struct coordinator *c = missing->coordinator;
+    const struct membership_frame frame = {.head.type = MEMBERSHIP_SUMMON,
+                                           .role = MEMBER_SERVER,
+                                           .index = missing->index,
+                                           .port = (uint32_t)address_port(&c->listener.address),
+                                           .id = c->first_id};
+    int socket;
+    *why = "no server listens there";
+    enum status status = membership_connect(address, c->options.token, timeout_ms, needs_no_summons,
+                                            missing, &socket);
+    if (status == STATUS_OK) {
+        membership_send(socket, frame, job);
+        status = hear_answer(socket, reader, missing, why);
+    }
+    stream_close(&socket);
+    return status != STATUS_OK && needs_no_summons(missing) ? STATUS_STOPPED : status;
+}
+
+enum status coordinator_summon(struct coordinator *c, const char *address, int index,
+                               const char *job)
+{
+    char text[MEMBERSHIP_TEXT_BYTES];
+    const char *why;
+    struct membership_reader reader = {0};
+    struct missing_server missing = {c, index};
+    enum status status =
+        summon(&missing, address, job, c->options.startup_timeout_ms, &reader, &why);
+    if (status == STATUS_OK || status == STATUS_STOPPED)
+        return STATUS_OK;
+    snprintf(text, sizeof text, "server %d, %.300s, does not take part: %.500s", index, address,
+             why);
+    log_error("%s", text);
+    coordinator_end(c, status, text);
+    return status;
+}
+
+/* Waits for a server to be lacking. 0: the coordinator closes. */
+static int await_lacking(struct coordinator *c)
+{
+    int found = 0;
+    monitor_enter(&c->monitor);
+    while (!c->closing && found == 0) {
+        for (int i = c->servers - 1; i > 0; i--)
+            found = lacks(c, i) ? i : found;
+        if (found == 0)
+            monitor_wait(&c->monitor);
+    }
+    monitor_leave(&c->monitor);
+    return found;
+}
+
+static void *summon_lacking(void *argument)
+{
+    enum { PATIENCE_MS = 1000, LOOK_MS = 20 }; /* time to join without a summons, or after one */
+    struct coordinator *c = argument;
+    struct missing_server missing = {.coordinator = c};
+    bool warned = false;
+    while ((missing.index = await_lacking(c)) > 0) {
+        char address[300];
+        const char *why;
+        struct membership_reader reader = {0};
+        int64_t until_ns = clock_now_ns() + PATIENCE_MS * NS_PER_MS;
+        while (clock_now_ns() < until_ns && !needs_no_summons(&missing))
+            clock_sleep_until_ns(clock_now_ns() + LOOK_MS * NS_PER_MS);
+        if (needs_no_summons(&missing) ||
+            !config_server(c->config, missing.index, address, sizeof address))
+            continue;
+        enum status status = summon(&missing, address, c->job.options, 0, &reader, &why);
+        if (status == STATUS_USAGE && !warned) {
+            log_warn("server %d, %s, does not take part: %s", missing.index, address, why);
+            warned = true;
+        }
+    }
+    return NULL;
+}
+
+enum status coordinator_summon_lacking(struct coordinator *c, const struct config *config)
+{
+    c->config = config;
+    return thread_start(&c->summons, "psring-summons", summon_lacking, c);
+}
+
+/* -------- serving ----------------------------------------------------------------------------- */
+
+/* This server leads its own job. It reads the state of a job that continues, and summons the other
+ * servers. Those of a job that continues have the time that its workers wait. */
+static enum status lead(struct coordinator *coordinator, const struct job_record *record,
                         const struct config *config, struct generation *generation)
 {
     enum status status = STATUS_OK;
@@ -17,9 +156,10 @@ static enum status lead(struct coordinator *coordinator, const struct coordinato
     if (config->elastic.checkpoint)
         TRY(durable_load_state(config, generation));
     coordinator_set_servers(coordinator, (int)config->servers);
-    for (int i = 1; config_server(config, i, address, sizeof address); i++)
-        TRY(coordinator_summon(coordinator, address, i, job->options,
-                               (int64_t)(config->startup_timeout * 1000)));
+    for (int i = 1; record->generation == 0 && config_server(config, i, address, sizeof address);
+         i++)
+        TRY(coordinator_summon(coordinator, address, i, record->job.options));
+    TRY(coordinator_summon_lacking(coordinator, config));
 out:
     return status;
 }
@@ -108,7 +248,7 @@ enum status elastic_serve(struct config *serve)
         log_info("server %d of the job at %s", job->index, job->address);
         coordinator_close(&coordinator);
     } else if (status == STATUS_OK) {
-        status = lead(coordinator, job, &config, &generation);
+        status = lead(coordinator, &record, &config, &generation);
     }
     /* The members of a job that has begun may have newer weights: they wait for the next start. */
     if (status != STATUS_OK && coordinator && record.generation == 0)

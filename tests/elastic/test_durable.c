@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/checkpoint/checkpoint.h"
+#include "experiments/config/config.h"
 #include "tests/elastic/members.h"
 #include "tests/lib/capture.h"
 
@@ -312,6 +313,38 @@ Test(durable, a_worker_that_returns_is_preferred_to_the_file)
         end_meeting(&workers[i], STATUS_OK);
     end_meeting(&server, STATUS_OK);
     assert_place(&workers[0], 2, 0, 2, 47);
+    end_durable();
+}
+
+/* The second server dies before it has a record. When it is started again, it waits for a job. */
+Test(durable, a_server_without_a_record_is_summoned_again)
+{
+    struct config config = {0};
+    struct coordinator *again;
+    struct coordinator_job job;
+    struct coordinator_options options = options_for(1); /* at another port */
+    char list[2 * MEMBER_ADDRESS_BYTES];
+    options.checkpoint = folder;
+    cr_assert_eq(coordinator_open(&again, &options, &(struct job_record){.first_id = 1}),
+                 STATUS_OK);
+    servers = 2;
+    begin(1);
+    snprintf(list, sizeof list, "%s,%s", listens_at, coordinator_address(again));
+    config.elastic.join = list;
+    cr_assert_eq(coordinator_summon_lacking(coordinator, &config), STATUS_OK);
+    member_close(&second.member);
+    cr_assert_eq(coordinator_wait_job(again, &job), STATUS_OK);
+    cr_assert(job.summoned && job.index == 1);
+    cr_assert_str_eq(job.address, listens_at);
+    cr_assert_str_eq(job.options, "--batch=8\n");
+    second_joins();
+    returns(&server, 5);
+    returns(&workers[0], 5);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    end_meeting(&second, STATUS_OK);
+    assert_place(&workers[0], 2, 0, 1, 5);
+    coordinator_close(&again);
     end_durable();
 }
 

@@ -382,9 +382,8 @@ Test(membership, server_that_has_a_job_is_no_other_ones)
     begin(2);
     joins(&workers[0], MEMBER_WORKER);
     cr_assert_eq(coordinator_open(&idle, &options, &new_job), STATUS_OK);
-    cr_assert_eq(
-        coordinator_summon(coordinator, coordinator_address(idle), 1, "--batch=8\n", LONG_MS),
-        STATUS_OK);
+    cr_assert_eq(coordinator_summon(coordinator, coordinator_address(idle), 1, "--batch=8\n"),
+                 STATUS_OK);
     cr_assert_eq(coordinator_wait_job(idle, &job), STATUS_OK);
     cr_assert(job.summoned && job.index == 1);
     cr_assert_str_eq(job.address, listens_at);
@@ -395,7 +394,7 @@ Test(membership, server_that_has_a_job_is_no_other_ones)
     cr_assert_eq(coordinator_wait_job(coordinator, &job), STATUS_OK);
     other = coordinator;
     coordinator = first;
-    cr_assert_eq(coordinator_summon(first, coordinator_address(other), 1, "--batch=8\n", LONG_MS),
+    cr_assert_eq(coordinator_summon(first, coordinator_address(other), 1, "--batch=8\n"),
                  STATUS_USAGE);
     end_meeting(&workers[0], STATUS_USAGE);
     end_meeting(&server, STATUS_USAGE);

@@ -146,13 +146,22 @@ both_end()
 
 two_servers
 within steps_done 5 || fail "no step: $(all)"
-kill -KILL "$(pgrep -P "$other")"
-wait "$other" 2>/dev/null || true
+kill_second()
+{
+    kill -KILL "$(pgrep -P "$other")"
+    wait "$other" 2>/dev/null || true
+}
+
+kill_second
 serve_second
 within has_lines 1 'generation 2: 2 workers' || fail "the second server does not return: $(all)"
+kill_second
+rm "$folder/job.2/job.checkpoint" # as if it had died before it wrote this file
+serve_second
+within has_lines 1 'generation 3: 2 workers' || fail "the second server is not summoned again: $(all)"
 kill_server
 serve_again
-within has_lines 1 'generation 3: 2 workers' || fail "the first server does not return: $(all)"
+within has_lines 1 'generation 4: 2 workers' || fail "the first server does not return: $(all)"
 both_end
 
 # The second server is killed at the end. It is started again if it has not heard of the end.
