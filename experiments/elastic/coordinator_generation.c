@@ -270,7 +270,8 @@ static int count_back(const struct coordinator *c)
     for (int i = 0; i < c->count; i++) {
         const struct seat *seat = c->seats[i];
         for (int k = 0; seat_is_worker(seat) && k < c->worker_count; k++)
-            back += seat->state == SEAT_WAITING && c->workers[k] == c->first_id + seat->age;
+            back += (seat->state == SEAT_WAITING || seat->state == SEAT_DONE) &&
+                    c->workers[k] == c->first_id + seat->age;
     }
     return back;
 }

@@ -406,7 +406,7 @@ inline begin()
     best = 0
 }
 
-#define MISSING(i) (HAS(expected, i) && seat[i] != SEAT_WAITING)
+#define MISSING(i) (HAS(expected, i) && seat[i] != SEAT_WAITING && seat[i] != SEAT_DONE)
 #if WORKERS > 2
 #define AWAITS (awaits && (MISSING(0) || MISSING(1) || MISSING(2)))
 #else

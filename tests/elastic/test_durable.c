@@ -10,6 +10,7 @@
 
 #include "common/checkpoint/checkpoint.h"
 #include "experiments/config/config.h"
+#include "experiments/elastic/elastic.h"
 #include "tests/elastic/members.h"
 #include "tests/lib/capture.h"
 
@@ -448,6 +449,19 @@ Test(durable, a_server_returns_after_training_has_ended)
     end_durable();
 }
 
+/* One worker has trained to the end. The other one has lost the connection, and returns. */
+Test(durable, who_has_trained_to_the_end_is_not_waited_for)
+{
+    timeout_ms = 3600 * 1000;
+    begin(2);
+    finish(&workers[0]);
+    int other = return_raw(FIRST_ID + 2, 1, 8);
+    await_frame(other, MEMBERSHIP_END, STATUS_OK);
+    end_meeting(&workers[0], STATUS_OK);
+    stream_close(&other);
+    end_durable();
+}
+
 /* A worker has found an error before the other one has trained to the end. */
 Test(durable, a_job_that_has_failed_does_not_end_well)
 {
@@ -462,6 +476,34 @@ Test(durable, a_job_that_has_failed_does_not_end_well)
     read_record(&record);
     cr_assert(!record.finished);
     end_durable();
+}
+
+/* psring serve itself. Its weights are damaged. */
+Test(durable, a_job_whose_training_has_ended_only_ends)
+{
+    static char name[] = "serve", listen[] = "--listen", token[] = "--token=x",
+                dir[] = "--checkpoint";
+    char path[96];
+    char *argv[] = {name, listen, listens_at, token, dir, folder};
+    struct job_record record = {.generation = 3,
+                                .servers = 1,
+                                .first_id = FIRST_ID,
+                                .next_id = FIRST_ID + 3,
+                                .finished = true};
+    struct config config;
+    bool helped;
+    folder_new(folder);
+    choose_address();
+    cr_assert_eq(config_parse(CONFIG_SERVE, 6, argv, &config, &helped), STATUS_OK);
+    cr_assert_eq(elastic_token(&config, &record.token), STATUS_OK);
+    snprintf(record.job.options, sizeof record.job.options, "--join=%s\n--backend=ps\n",
+             listens_at);
+    cr_assert_eq(job_save(folder, &record), STATUS_OK);
+    snprintf(path, sizeof path, "%s/weights.checkpoint", folder);
+    FILE *empty = fopen(path, "w");
+    cr_assert(empty && fclose(empty) == 0);
+    cr_assert_eq(elastic_serve(&config), STATUS_OK);
+    cr_assert_eq(rmdir(folder), 0, "files are left");
 }
 
 /* Nobody starts the server again. */
