@@ -481,10 +481,12 @@ static bool does_not_join(const struct seat *seat, int64_t now_ns)
            !has_spoken(seat);
 }
 
-static void look_at_all(struct coordinator *c, int64_t now_ns)
+/* due_ns: when this look should have been. */
+static void look_at_all(struct coordinator *c, int64_t due_ns, int64_t now_ns)
 {
     for (int i = c->count - 1; i >= 0; i--) {
         struct seat *seat = c->seats[i];
+        seat->heard_ns = membership_heard_ns(seat->heard_ns, due_ns, now_ns);
         if (now_ns - seat->heard_ns >= c->options.timeout_ms * NS_PER_MS && !has_spoken(seat))
             lose_silent(c, seat);
         else if (does_not_join(seat, now_ns))
@@ -514,7 +516,7 @@ static void *run(void *argument)
             seat_hear(c, c->seats[which]);
         int64_t now_ns = clock_now_ns();
         if (now_ns >= look_ns) {
-            look_at_all(c, now_ns);
+            look_at_all(c, look_ns, now_ns);
             look_ns = now_ns + MEMBERSHIP_BEAT_MS * NS_PER_MS;
         }
         generation_settle(c, now_ns);

@@ -39,6 +39,14 @@ int membership_say(int socket, enum membership_type type, uint32_t generation, e
     return membership_send(socket, frame, text);
 }
 
+int64_t membership_heard_ns(int64_t heard_ns, int64_t due_ns, int64_t now_ns)
+{
+    int64_t pause_ns = now_ns - due_ns;
+    if (pause_ns < MEMBERSHIP_BEAT_MS * NS_PER_MS)
+        return heard_ns;
+    return heard_ns + pause_ns < now_ns ? heard_ns + pause_ns : now_ns;
+}
+
 enum control_read membership_read(struct membership_reader *reader, int socket)
 {
     size_t least = sizeof reader->frame;
@@ -252,6 +260,7 @@ static void *run(void *argument)
     while (goes_on) {
         stream_wait(member->socket, POLLIN, beat_ns, NULL, NULL);
         monitor_enter(&member->monitor);
+        heard_ns = membership_heard_ns(heard_ns, beat_ns, clock_now_ns());
         goes_on = hear(member, &heard_ns);
         if (goes_on && clock_now_ns() >= beat_ns) {
             if (clock_now_ns() - heard_ns < MEMBERSHIP_QUIET_MS * NS_PER_MS)

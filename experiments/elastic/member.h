@@ -175,6 +175,7 @@ enum membership_type {
  * (2) A connection gets a seat only if its hello has the job's token and a seat is free. It loses
  * the seat after MEMBERSHIP_JOIN_MS without JOIN or SUMMON. END has the reason in all these cases.
  * (3) In a durable job, if the member belongs to the last generation. Its earlier seat is lost.
+ * After the end of training the answer is END, also to a server's JOIN.
  * OVER goes to all RUNNING members. A member that does not leave the generation, although others
  * do, is lost. Lost means gone. If the lost member was RUNNING, OVER follows; if it was a server of
  * a job that is not durable, END to all.
@@ -213,6 +214,11 @@ int membership_send(int socket, struct membership_frame frame, const char *text)
 /* The same for a message that has only these fields. */
 int membership_say(int socket, enum membership_type type, uint32_t generation, enum status status,
                    const char *text);
+
+/* The time of the other end's last sign of life. If this thread, which should have looked at
+ * due_ns, did not run until now, for example because its process was stopped, that time does not
+ * count. */
+int64_t membership_heard_ns(int64_t heard_ns, int64_t due_ns, int64_t now_ns);
 
 /* Reads without waiting. CONTROL_MESSAGE: reader->frame and reader->text are valid until the next
  * call. Invalid input gives CONTROL_CLOSED. */

@@ -331,6 +331,29 @@ Test(membership, coordinator_that_was_stopped_loses_nobody)
     cr_assert(!strstr(capture.text, "sign of life"), "%s", capture.text);
 }
 
+/* A member is stopped for the same time, as the first server's own member is. */
+Test(membership, coordinator_that_was_stopped_does_not_lose_who_was_stopped_with_it)
+{
+    static const struct membership_frame beat = {.head.type = MEMBERSHIP_BEAT};
+    timeout_ms = 3000;
+    begin(2);
+    joins(&workers[0], MEMBER_WORKER);
+    int raw = join_raw(0, "--batch=8\n");
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    monitor_enter(&coordinator->monitor);
+    usleep(4000000);
+    monitor_leave(&coordinator->monitor);
+    usleep(500000); /* the coordinator looks before the member is heard */
+    for (int i = 0; i < 5; i++) {
+        say(raw, beat, NULL);
+        usleep(100000);
+    }
+    cr_assert(!member_over(workers[0].member));
+    stream_close(&raw);
+    end();
+}
+
 /* Only workers with weights know the limit. The newcomer is refused, and the other workers
  * continue. */
 Test(membership, newcomer_beyond_what_the_data_allow_is_refused)
