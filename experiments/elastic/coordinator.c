@@ -52,6 +52,8 @@ void coordinator_forget(struct coordinator *c, struct seat *seat)
 void coordinator_end_all(struct coordinator *c, enum status status, const char *text)
 {
     c->ended = true;
+    c->end_status = status;
+    snprintf(c->end_text, sizeof c->end_text, "%s", text);
     for (int i = c->count - 1; i >= 0; i--)
         membership_say(c->sockets[i], MEMBERSHIP_END, 0, status, text);
 }
@@ -436,7 +438,9 @@ static void let_in(struct coordinator *c, const struct hello *hello, int socket)
     memcpy(seat->host, hello->host, sizeof seat->host);
     c->sockets[c->count] = socket;
     c->seats[c->count++] = seat;
-    if (c->ended && !c->ended_well)
+    if (c->ended && c->end_status != STATUS_OK)
+        seat_refuse(c, seat, c->end_status, c->end_text);
+    else if (c->ended && !c->ended_well)
         seat_refuse(c, seat, STATUS_USAGE, JOB_HAS_ENDED);
 }
 

@@ -161,7 +161,9 @@ struct coordinator {
     int accounted;    /* workers of the generation that have reported their place */
     bool finished;    /* a worker has trained to the end */
     bool ended;       /* END was sent to all; no member is admitted */
-    bool ended_well;  /* training of a durable job has ended: members that return get END, too */
+    enum status end_status; /* not STATUS_OK: why the job has ended, like the next one */
+    char end_text[MEMBERSHIP_TEXT_BYTES + 1];
+    bool ended_well; /* training of a durable job has ended: members that return get END, too */
 
     /* A durable job. */
     uint32_t first_id; /* an id is this + the seat's age; 0: the job is not durable */

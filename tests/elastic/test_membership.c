@@ -374,6 +374,20 @@ Test(membership, newcomer_beyond_what_the_data_allow_is_refused)
     end();
 }
 
+/* As the first server's own member, which connects after the servers have been summoned. */
+Test(membership, who_comes_after_the_end_reads_why_the_job_has_ended)
+{
+    struct capture capture;
+    open_new_job(1);
+    coordinator_end(coordinator, STATUS_IO, "the disk is full");
+    capture_start(&capture);
+    joins(&server, MEMBER_SERVER);
+    end_meeting(&server, STATUS_IO);
+    capture_stop(&capture);
+    cr_assert(strstr(capture.text, "error: the disk is full"), "%s", capture.text);
+    end();
+}
+
 /* The first worker leaves before the job begins. The next worker's options become the job's. */
 Test(membership, job_that_has_not_begun_is_forgotten_with_its_last_worker)
 {
