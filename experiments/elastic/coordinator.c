@@ -235,6 +235,7 @@ static void hear_summon(struct coordinator *c, struct seat *seat)
     membership_say(seat->socket, MEMBERSHIP_END, 0, STATUS_OK, NULL);
     job->summoned = c->has_job = true;
     job->index = seat->last.index;
+    job->generation = seat->last.head.group;
     snprintf(job->options, sizeof job->options, "%s", seat->reader.text);
     memcpy(job->address, from, sizeof job->address);
     monitor_wake(&c->monitor);

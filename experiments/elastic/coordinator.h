@@ -47,6 +47,7 @@ struct coordinator_job {
     char options[COORDINATOR_JOB_BYTES]; /* the first worker's member_options.job */
     bool summoned; /* another server's job: this one is server `index` there */
     int index;
+    uint32_t generation; /* if summoned: of a durable job; 0: it has not begun, or is not durable */
     char address[MEMBER_ADDRESS_BYTES]; /* of its own coordinator, or of the other server's */
 };
 

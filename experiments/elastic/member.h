@@ -141,7 +141,8 @@ enum membership_type {
     /* From a member. The answer to SUMMON is END. */
     MEMBERSHIP_JOIN = CONTROL_MEMBERS, /* wants to join; text: the job's options */
     MEMBERSHIP_RETURN, /* had lost the coordinator, waits for the next generation; text: as JOIN */
-    MEMBERSHIP_SUMMON, /* from the first server: the receiver is server `index` of its job */
+    MEMBERSHIP_SUMMON, /* from the first server: the receiver is server `index` of its job. Has the
+                          generation only if the job is durable */
     MEMBERSHIP_READY,  /* has left its generation; waits for the next */
     MEMBERSHIP_LEAVE,  /* has left its generation and the job; a server: after END */
     MEMBERSHIP_DONE,   /* training has ended */

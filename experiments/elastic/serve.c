@@ -62,17 +62,20 @@ static enum status hear_answer(int socket, struct membership_reader *reader,
 static enum status summon(struct missing_server *missing, const char *address, const char *job,
                           int64_t timeout_ms, struct membership_reader *reader, const char **why)
 {
-    const struct coordinator *c = missing->coordinator;
-    const struct membership_frame frame = {.head.type = MEMBERSHIP_SUMMON,
-                                           .role = MEMBER_SERVER,
-                                           .index = missing->index,
-                                           .port = (uint32_t)address_port(&c->listener.address),
-                                           .id = c->first_id};
+    struct coordinator *c = missing->coordinator;
+    struct membership_frame frame = {.head.type = MEMBERSHIP_SUMMON,
+                                     .role = MEMBER_SERVER,
+                                     .index = missing->index,
+                                     .port = (uint32_t)address_port(&c->listener.address),
+                                     .id = c->first_id};
     int socket;
     *why = "no server listens there";
     enum status status = membership_connect(address, c->options.token, timeout_ms, needs_no_summons,
                                             missing, &socket);
     if (status == STATUS_OK) {
+        monitor_enter(&c->monitor);
+        frame.head.group = job_is_durable(c) ? c->generation : 0;
+        monitor_leave(&c->monitor);
         membership_send(socket, frame, job);
         status = hear_answer(socket, reader, missing, why);
     }
@@ -173,8 +176,17 @@ static void warn_of_network(const struct coordinator *coordinator)
                  coordinator->options.address);
 }
 
-/* The first server's record is the coordinator's. Any other server of a durable job writes one in
- * its first generation, so that it finds the coordinator when it is started again. */
+/* The first server's record is the coordinator's. Any other server of a durable job writes one once
+ * the job has begun, so that it finds the coordinator when it is started again. */
+static enum status record_begun(const struct config *config, uint32_t generation,
+                                struct job_record *record)
+{
+    if (!record->job.summoned || record->generation > 0 || generation == 0)
+        return STATUS_OK;
+    record->generation = generation;
+    return job_save(config->elastic.checkpoint, record);
+}
+
 static enum status serve_all(const struct config *config, struct generation *generation,
                              struct job_record *record)
 {
@@ -183,10 +195,8 @@ static enum status serve_all(const struct config *config, struct generation *gen
         struct member_place place = elastic_place(config, generation, ended);
         struct member_generation next;
         TRY(member_meet(generation->member, &place, NULL, &next));
-        if (next.durable && record->job.summoned && record->generation == 0) {
-            record->generation = next.number;
-            TRY(job_save(config->elastic.checkpoint, record));
-        }
+        if (next.durable)
+            TRY(record_begun(config, next.number, record));
         ended = elastic_generation(config, generation, &next);
         if (!elastic_goes_on(ended))
             return ended;
@@ -247,6 +257,8 @@ enum status elastic_serve(struct config *serve)
         /* This server joins another server's job, so it needs no coordinator. */
         log_info("server %d of the job at %s", job->index, job->address);
         coordinator_close(&coordinator);
+        if (folder)
+            status = record_begun(&config, job->generation, &record);
     } else if (status == STATUS_OK) {
         status = lead(coordinator, &record, &config, &generation);
     }

@@ -335,7 +335,7 @@ Test(durable, a_server_without_a_record_is_summoned_again)
     cr_assert_eq(coordinator_summon_lacking(coordinator, &config), STATUS_OK);
     member_close(&second.member);
     cr_assert_eq(coordinator_wait_job(again, &job), STATUS_OK);
-    cr_assert(job.summoned && job.index == 1);
+    cr_assert(job.summoned && job.index == 1 && job.generation == 1);
     cr_assert_str_eq(job.address, listens_at);
     cr_assert_str_eq(job.options, "--batch=8\n");
     second_joins();
