@@ -19,7 +19,7 @@
 
 enum { LOOK_MS = 200 /* between two checks whether to continue waiting */, ACCEPT_AGAIN_MS = 10 };
 
-_Static_assert(sizeof(struct hello) == 144, "it travels as it lies in memory");
+_Static_assert(sizeof(struct hello) == 152, "it travels as it lies in memory");
 
 /* -------- connections ------------------------------------------------------------------------- */
 
@@ -226,23 +226,27 @@ int stream_receive(int socket, void *data, size_t bytes, int64_t timeout_ms)
 
 /* -------- messages ---------------------------------------------------------------------------- */
 
-enum control_read control_read(int socket, void *message, size_t room, size_t *have)
+enum control_read control_read(int socket, void *message, size_t least, size_t room,
+                               struct control_input *input)
 {
     const struct control_head *head = message;
-    if (*have >= sizeof *head && *have == sizeof *head + head->bytes)
-        *have = 0; /* the caller has used the last message */
+    size_t *have = &input->have;
     for (;;) {
         size_t whole = *have < CONTROL_SAME_BYTES ? CONTROL_SAME_BYTES : sizeof *head;
         if (*have >= CONTROL_SAME_BYTES && head->magic != CONTROL_MAGIC)
             return CONTROL_FOREIGN;
         if (*have >= CONTROL_SAME_BYTES && head->protocol != CONTROL_PROTOCOL)
             return CONTROL_OTHER;
-        if (*have >= sizeof *head && head->bytes > room - sizeof *head)
-            return CONTROL_FOREIGN;
-        if (*have >= sizeof *head)
+        if (*have >= sizeof *head) {
             whole += head->bytes;
-        if (*have == whole)
+            if (head->bytes > room - sizeof *head || whole < least ||
+                head->sequence < input->next || (input->job && head->job != input->job))
+                return CONTROL_FOREIGN;
+        }
+        if (*have == whole) {
+            *input = (struct control_input){head->job, head->sequence + 1, 0};
             return CONTROL_MESSAGE;
+        }
         struct iovec rest = {(unsigned char *)message + *have, whole - *have};
         ssize_t got = secure_receive(socket, &rest, 1);
         if (got < 0 && errno == EINTR)
@@ -255,14 +259,13 @@ enum control_read control_read(int socket, void *message, size_t room, size_t *h
     }
 }
 
-int control_receive(int socket, void *message, size_t room, int64_t timeout_ms,
-                    cancelled_call *cancelled, void *context)
+int control_receive(int socket, void *message, size_t room, struct control_input *input,
+                    int64_t timeout_ms, cancelled_call *cancelled, void *context)
 {
     int64_t deadline_ns = stream_deadline_ns(timeout_ms);
-    size_t have = 0;
     int error = 0;
     while (error == 0) {
-        switch (control_read(socket, message, room, &have)) {
+        switch (control_read(socket, message, sizeof(struct control_head), room, input)) {
         case CONTROL_MESSAGE:
             return 0;
         case CONTROL_OTHER:
@@ -281,11 +284,13 @@ int control_receive(int socket, void *message, size_t room, int64_t timeout_ms,
 int control_send(int socket, void *message, size_t size, const void *data, size_t more,
                  int64_t timeout_ms)
 {
+    static _Atomic uint64_t sent; /* one count for all connections, which are only descriptors */
     struct control_head *head = message;
     struct iovec parts[2] = {{message, size}, {without_const(data), more}}; /* a send only reads */
     head->magic = CONTROL_MAGIC;
     head->protocol = CONTROL_PROTOCOL;
     head->bytes = size - sizeof *head + more;
+    head->sequence = head->sequence ? head->sequence : ++sent;
     return move_all(socket, parts, 2, true, timeout_ms);
 }
 
@@ -428,10 +433,10 @@ static bool find_hello(struct listener *listener, struct hello *hello, int *sock
         struct pending *pending = &listener->pending[i];
         enum control_read got = CONTROL_NOTHING;
         if (listener->polls[1 + p].revents != 0)
-            got = control_read(pending->socket, &pending->hello, sizeof *hello, &pending->have);
+            got = control_read(pending->socket, &pending->hello, sizeof *hello, sizeof *hello,
+                               &pending->input);
         if (got == CONTROL_OTHER ||
-            (got == CONTROL_MESSAGE && pending->hello.head.type == CONTROL_HELLO &&
-             pending->have == sizeof *hello)) {
+            (got == CONTROL_MESSAGE && pending->hello.head.type == CONTROL_HELLO)) {
             *hello = pending->hello;
             *socket = pending->socket;
             make_printable(hello->version, sizeof hello->version);
@@ -511,7 +516,7 @@ static int first_awaited(const int *sockets, int world_size)
     return -1;
 }
 
-int listener_let_in(struct listener *listener, uint64_t run_id, int64_t timeout_ms, int *sockets,
+int listener_let_in(struct listener *listener, uint64_t job, int64_t timeout_ms, int *sockets,
                     int world_size)
 {
     int64_t deadline_ns = stream_deadline_ns(timeout_ms);
@@ -519,8 +524,7 @@ int listener_let_in(struct listener *listener, uint64_t run_id, int64_t timeout_
     int missing, socket;
     while ((missing = first_awaited(sockets, world_size)) >= 0 &&
            listener_wait(listener, deadline_ns, NULL, 0, &hello, &socket, NULL) == LISTENER_HELLO) {
-        if (hello_is_of(&hello, run_id, world_size) &&
-            sockets[hello.head.value] == LISTENER_AWAITED)
+        if (hello_is_of(&hello, job, world_size) && sockets[hello.head.value] == LISTENER_AWAITED)
             sockets[hello.head.value] = socket;
         else
             stream_close(&socket);
@@ -528,32 +532,32 @@ int listener_let_in(struct listener *listener, uint64_t run_id, int64_t timeout_
     return missing;
 }
 
-struct hello hello_from(int rank, int world_size, uint64_t run_id)
+struct hello hello_from(int rank, int world_size, uint64_t job)
 {
     struct hello hello = {
         .head = {.magic = CONTROL_MAGIC,
                  .protocol = CONTROL_PROTOCOL,
                  .value = rank,
                  .type = CONTROL_HELLO,
-                 .bytes = sizeof hello - sizeof hello.head},
+                 .bytes = sizeof hello - sizeof hello.head,
+                 .job = job},
         .world_size = world_size,
-        .run_id = run_id,
         .version = PSRING_VERSION,
     };
     host_name(hello.host, sizeof hello.host);
     return hello;
 }
 
-bool hello_is_of(const struct hello *hello, uint64_t run_id, int world_size)
+bool hello_is_of(const struct hello *hello, uint64_t job, int world_size)
 {
-    return hello->head.protocol == CONTROL_PROTOCOL && hello->run_id == run_id &&
+    return hello->head.protocol == CONTROL_PROTOCOL && hello->head.job == job &&
            hello->head.value >= 0 && hello->head.value < world_size;
 }
 
-int listener_join(const union address *address, uint64_t run_id, int rank, int64_t timeout_ms,
+int listener_join(const union address *address, uint64_t job, int rank, int64_t timeout_ms,
                   int *socket)
 {
-    struct hello hello = hello_from(rank, 0, run_id);
+    struct hello hello = hello_from(rank, 0, job);
     int error = stream_connect(address, timeout_ms, socket);
     if (error == 0)
         error = control_send(*socket, &hello, sizeof hello, NULL, 0, timeout_ms);

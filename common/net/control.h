@@ -3,7 +3,8 @@
  * members use them to join an elastic job. They are TCP connections, with TLS after secure_open
  * (secure.h), and every wait on them has a time-out. Every message begins with a control_head, and
  * the first message is a hello. Anyone can connect to a port. A process that sends another first
- * message, or none, is dropped and delays no rank.
+ * message, or none, is dropped and delays no rank. The watchdog has its own connections: its thread
+ * must be heard while the main thread is inside a call, and ranks of MPI have no others.
  *
  * Functions return 0 or an errno value and log nothing, because the caller knows the other end.
  *   ETIMEDOUT   nothing moved during the time-out
@@ -70,7 +71,7 @@ int64_t stream_deadline_ns(int64_t timeout_ms);
 #define CONTROL_MAGIC UINT64_C(0x6f6c6c6548525350) /* "PSRHello" */
 
 enum {
-    CONTROL_PROTOCOL = 3,
+    CONTROL_PROTOCOL = 4,
     CONTROL_SAME_BYTES = 16, /* magic to value: the same in all versions of the protocol */
 };
 
@@ -93,30 +94,44 @@ struct control_head {
     uint32_t type;
     uint32_t group; /* by type: the group of ranks or the generation of members */
     uint64_t bytes; /* after this head */
+    /* The run id; before there is one, the job's token. MEMBERS: membership_job. An answer has that
+     * of its hello, so that no stranger learns the token. */
+    uint64_t job;
+    /* WORLD: the number of the call in its group, equal on all ranks. Others: control_send counts
+     * the messages of this process, so the number grows on each connection. */
+    uint64_t sequence;
+};
+
+/* A reader's state of a connection. Zero at first, but for `job` if it is known. */
+struct control_input {
+    uint64_t job;  /* of all messages; 0: that of the first one */
+    uint64_t next; /* the least sequence number of the next one */
+    size_t have;   /* its bytes that have arrived */
 };
 
 enum control_read {
     CONTROL_NOTHING, /* the message is not complete yet */
     CONTROL_MESSAGE, /* complete; valid until the next call */
     CONTROL_OTHER,   /* of another version of the protocol: only magic to value are known */
-    CONTROL_FOREIGN, /* the bytes are no message, or the message is too long */
+    CONTROL_FOREIGN, /* no message, or one of a wrong length, job or sequence number */
     CONTROL_CLOSED,
 };
 
-/* Reads the part of a message that has arrived, without waiting. `message` has room for `room`
- * bytes. *have is the number that has arrived; set it to 0 first. */
-enum control_read control_read(int socket, void *message, size_t room, size_t *have);
+/* Reads the part of a message that has arrived, without waiting. It has from `least` to `room`
+ * bytes. */
+enum control_read control_read(int socket, void *message, size_t least, size_t room,
+                               struct control_input *input);
 
-/* The same, but waits; `timeout_ms` counts from the call. Returns EPROTO for CONTROL_FOREIGN, and
- * EPROTONOSUPPORT for CONTROL_OTHER. */
-int control_receive(int socket, void *message, size_t room, int64_t timeout_ms,
-                    cancelled_call *cancelled, void *context);
+/* The same for a message of any type, but waits; `timeout_ms` counts from the call. Returns EPROTO
+ * for CONTROL_FOREIGN, and EPROTONOSUPPORT for CONTROL_OTHER. */
+int control_receive(int socket, void *message, size_t room, struct control_input *input,
+                    int64_t timeout_ms, cancelled_call *cancelled, void *context);
 
 /*
  * Sends a message of `size` bytes and `more` bytes of `data`, in one packet if they fit. Fills in
- * magic, protocol and bytes. The time-out works as in stream_send. Below 0 the call does not wait:
- * EAGAIN if nothing can leave now, ETIMEDOUT if a part has left. After any other error a part may
- * have left, too. No message can follow a part.
+ * magic, protocol, bytes, and the sequence number if it is 0. The time-out works as in stream_send.
+ * Below 0 the call does not wait: EAGAIN if nothing can leave now, ETIMEDOUT if a part has left.
+ * After any other error a part may have left, too. No message can follow a part.
  */
 int control_send(int socket, void *message, size_t size, const void *data, size_t more,
                  int64_t timeout_ms);
@@ -135,21 +150,20 @@ struct hello {
     struct control_head head;
     int32_t world_size;
     uint32_t unused;
-    uint64_t run_id; /* at the rendezvous, before a run id exists, the token */
     char version[32];
     char host[64];
 };
 
 /* With this build's version and this host's name. */
-struct hello hello_from(int rank, int world_size, uint64_t run_id);
+struct hello hello_from(int rank, int world_size, uint64_t job);
 
-/* Whether it comes from one of the ranks 0 to world_size - 1 of that run. */
-bool hello_is_of(const struct hello *hello, uint64_t run_id, int world_size);
+/* Whether it comes from one of the ranks 0 to world_size - 1 of that job. */
+bool hello_is_of(const struct hello *hello, uint64_t job, int world_size);
 
 struct pending {
     int socket;
     int64_t until_ns; /* HELLO_WAIT_MS after it was made */
-    size_t have;      /* bytes of `hello` */
+    struct control_input input;
     struct hello hello;
 };
 
@@ -157,8 +171,7 @@ struct listener {
     int socket;
     union address address; /* at which it listens */
     bool warned;           /* a dropped connection has been warned of */
-    bool warned_of_accept; /* a failed accept has been warned of: for example no descriptor is
-                            * left */
+    bool warned_of_accept; /* a failed accept has been warned of */
     int64_t put_off_ns;    /* when to try to accept again; 0: at once */
     int pending_count;
     struct pending pending[HELLO_PENDING]; /* in the order of their arrival here */
@@ -198,16 +211,15 @@ enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns
                                   int *socket, size_t *which);
 
 /*
- * Lets in ranks of a run. Each rank whose sockets[rank] is LISTENER_AWAITED gets its connection
+ * Lets in ranks of a job. Each rank whose sockets[rank] is LISTENER_AWAITED gets its connection
  * there, until all have one or `timeout_ms` (0: none) is over. Other processes that say hello are
  * dropped. Returns the first rank that is missing; -1: none is.
  */
-int listener_let_in(struct listener *listener, uint64_t run_id, int64_t timeout_ms, int *sockets,
+int listener_let_in(struct listener *listener, uint64_t job, int64_t timeout_ms, int *sockets,
                     int world_size);
 
-/* Connects to a listener and says hello, within `timeout_ms` each. *socket is -1 after an
- * error. */
-int listener_join(const union address *address, uint64_t run_id, int rank, int64_t timeout_ms,
+/* Connects and says hello, within `timeout_ms` each. *socket is -1 after an error. */
+int listener_join(const union address *address, uint64_t job, int rank, int64_t timeout_ms,
                   int *socket);
 
 /* How to reach a process that may not run yet. */

@@ -96,6 +96,7 @@ static enum status answer_all(struct world *world, struct listener *listener)
     for (int rank = 1; rank < world->size; rank++)
         left += world->host_numbers[rank] == rank;
     while (left > 0) {
+        struct control_head answer = {.type = CONTROL_ANSWER, .job = world->run_id};
         struct hello hello;
         int socket;
         if (listener_wait(listener, deadline_ns, NULL, 0, &hello, &socket, NULL) != LISTENER_HELLO)
@@ -103,7 +104,7 @@ static enum status answer_all(struct world *world, struct listener *listener)
         int rank = hello.head.value;
         bool ours = hello_is_of(&hello, world->run_id, world->size) && rank > 0 &&
                     world->host_numbers[rank] == rank;
-        if (ours && stream_send(socket, &world->run_id, sizeof world->run_id, ANSWER_MS) == 0 &&
+        if (ours && control_send(socket, &answer, sizeof answer, NULL, 0, ANSWER_MS) == 0 &&
             !come[rank]) {
             if (address_is_loopback(world->address))
                 address_of_socket(socket, world->address);
@@ -129,12 +130,14 @@ static enum status answer_all(struct world *world, struct listener *listener)
 static bool try_one(const struct world *world, const union address *address, int64_t timeout_ms,
                     struct reach *mine)
 {
-    uint64_t answer = 0;
+    struct control_head answer;
+    struct control_input input = {.job = world->run_id};
     int socket;
     if (listener_join(address, world->run_id, world->rank, timeout_ms, &socket) != 0)
         return false;
-    bool found = stream_receive(socket, &answer, sizeof answer, ANSWER_MS) == 0 &&
-                 answer == world->run_id && address_of_socket(socket, &mine->at) == 0;
+    bool found =
+        control_receive(socket, &answer, sizeof answer, &input, ANSWER_MS, NULL, NULL) == 0 &&
+        address_of_socket(socket, &mine->at) == 0;
     mine->round_trip_s = stream_round_trip_s(socket);
     stream_close(&socket);
     address_set_port(&mine->at, 0);

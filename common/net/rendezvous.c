@@ -44,6 +44,7 @@ static int ask(void *self, const union address *address, int64_t connect_ms)
     struct visit *visit = self;
     const struct rendezvous *r = visit->rendezvous;
     struct hello hello = hello_from(r->options->rank, r->options->size, r->options->token);
+    struct control_input input = {.job = r->options->token};
     int error = stream_connect(address, connect_ms, visit->socket);
     bool connected = error == 0;
     visit->answer = (struct rendezvous_answer){.text = ""};
@@ -51,7 +52,7 @@ static int ask(void *self, const union address *address, int64_t connect_ms)
         error = control_send(*visit->socket, &hello, sizeof hello, NULL, 0, visit->answer_ms);
     if (error == 0) /* the text's last byte stays 0 */
         error =
-            control_receive(*visit->socket, &visit->answer, sizeof visit->answer - 1,
+            control_receive(*visit->socket, &visit->answer, sizeof visit->answer - 1, &input,
                             visit->answer_ms, r->options->cancelled, r->options->cancel_context);
     if (error == 0 && visit->answer.head.type != CONTROL_ANSWER)
         error = EPROTO; /* psring serve, for example */
@@ -158,6 +159,11 @@ static bool objection(const struct rendezvous *rendezvous, const struct hello *h
             "rendezvous: rank %d speaks version %u of the start-up protocol, rank 0 (psring %s "
             "on %s) version %d; start all ranks from one build of psring",
             rank, hello->head.protocol, PSRING_VERSION, rendezvous->name, CONTROL_PROTOCOL);
+    else if (hello->head.job != rendezvous->options->token)
+        snprintf(text, size,
+                 "rendezvous: rank %d on %s belongs to another job than rank 0 on %s; end the "
+                 "processes of an earlier run, or give all ranks one --token (PSRING_TOKEN)",
+                 rank, hello->host, rendezvous->name);
     else if (strcmp(hello->version, PSRING_VERSION) != 0)
         snprintf(text, size,
                  "rendezvous: rank %d on %s is psring %s, rank 0 on %s is psring %s; start all "
@@ -207,16 +213,17 @@ void rendezvous_missing(char (*hosts)[RENDEZVOUS_NAME_BYTES], int world_size, ch
 
 /* -------- answers ----------------------------------------------------------------------------- */
 
-int rendezvous_tell(int socket, enum status status, const char *text)
+int rendezvous_tell(int socket, uint64_t job, enum status status, const char *text)
 {
-    struct control_head head = {.type = CONTROL_ANSWER, .value = status};
+    struct control_head head = {.type = CONTROL_ANSWER, .value = status, .job = job};
     return control_send(socket, &head, sizeof head, text, strlen(text), TELL_MS);
 }
 
 /* A rank that cannot get the answer sees the connection close. */
-static void refuse(struct gathering *g, int socket, enum status status, const char *text)
+static void refuse(struct gathering *g, int socket, uint64_t job, enum status status,
+                   const char *text)
 {
-    rendezvous_tell(socket, status, text);
+    rendezvous_tell(socket, job, status, text);
     if (g->refused_count == REFUSED_MOST)
         stream_close(&g->refused[--g->refused_count]);
     g->refused[g->refused_count++] = socket;
@@ -245,13 +252,13 @@ static enum status end_start(struct gathering *g, enum status status, const char
     log_error("%s", text);
     for (int rank = 1; rank < g->rendezvous->options->size; rank++) {
         if (g->sockets[rank] >= 0)
-            refuse(g, g->sockets[rank], status, text);
+            refuse(g, g->sockets[rank], g->rendezvous->options->token, status, text);
         g->sockets[rank] = -1;
     }
     while (stay && g->there < g->rendezvous->options->size &&
            listener_wait(&g->listener, deadline_ns, NULL, 0, &hello, &socket, NULL) ==
                LISTENER_HELLO) {
-        refuse(g, socket, status, text);
+        refuse(g, socket, hello.head.job, status, text);
         int rank = hello.head.value;
         if (rank > 0 && rank < g->rendezvous->options->size && !g->hosts[rank][0]) {
             snprintf(g->hosts[rank], sizeof g->hosts[rank], "told");
@@ -296,21 +303,12 @@ static enum status admit(struct gathering *g, const struct hello *hello, int soc
         stream_close(&socket);
         return STATUS_OK;
     }
-    if (hello->head.protocol == CONTROL_PROTOCOL &&
-        hello->run_id != g->rendezvous->options->token) { /* the others still start */
-        snprintf(text, sizeof text,
-                 "rendezvous: rank %d on %s belongs to another job than rank 0 on %s; end the "
-                 "processes of an earlier run, or give all ranks one --token (PSRING_TOKEN)",
-                 hello->head.value, hello->host, g->rendezvous->name);
-        refuse(g, socket, STATUS_USAGE, text);
-        return STATUS_OK;
-    }
     if (objection(g->rendezvous, hello, g->hosts, text, sizeof text)) {
         if (hello->head.protocol < CONTROL_PROTOCOL)
             answer_old(socket, STATUS_USAGE, text);
-        refuse(g, socket, STATUS_USAGE, text);
-        /* With a token, a process of another version may be of another job: the others start. */
-        if (hello->head.protocol != CONTROL_PROTOCOL && g->rendezvous->options->token != 0)
+        refuse(g, socket, hello->head.job, STATUS_USAGE, text);
+        /* One of another job. With another version its job is 0, here unknown. The others start. */
+        if (hello->head.job != g->rendezvous->options->token)
             return STATUS_OK;
         return end_start(g, STATUS_USAGE, text, true);
     }
@@ -324,7 +322,7 @@ static enum status admit(struct gathering *g, const struct hello *hello, int soc
 static enum status begin(struct gathering *g)
 {
     for (int rank = 1; rank < g->rendezvous->options->size; rank++) {
-        if (rendezvous_tell(g->sockets[rank], STATUS_OK, "") != 0)
+        if (rendezvous_tell(g->sockets[rank], g->rendezvous->options->token, STATUS_OK, "") != 0)
             return has_left(g, rank);
     }
     return STATUS_OK;

@@ -44,8 +44,8 @@ struct rendezvous_answer {
     char text[RENDEZVOUS_TEXT_BYTES];
 };
 
-/* Sends such an answer, within a second. 0 or an errno value. */
-int rendezvous_tell(int socket, enum status status, const char *text);
+/* Sends such an answer to a hello of that job, within a second. 0 or an errno value. */
+int rendezvous_tell(int socket, uint64_t job, enum status status, const char *text);
 
 /* "ranks 2, 3 and 7": those whose host is "". */
 void rendezvous_missing(char (*hosts)[RENDEZVOUS_NAME_BYTES], int world_size, char *text,

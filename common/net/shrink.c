@@ -72,21 +72,20 @@ static void enter(struct reunion *m)
 
 /* -------- messages ---------------------------------------------------------------------------- */
 
-int shrink_say(int socket, enum shrink_type type)
+int shrink_say(const struct reunion *m, int socket, enum shrink_type type)
 {
-    struct word word = {.head.type = type};
+    struct word word = {.head = {.type = type, .job = m->job}};
     return control_send(socket, &word, sizeof word, NULL, 0, SHRINK_ANSWER_MS);
 }
 
 static int say_decision(const struct reunion *m, const struct view *next, int guests, int identity,
                         int socket)
 {
-    struct word word = {.head.type = SHRINK_DECISION,
+    struct word word = {.head = {.type = SHRINK_DECISION, .job = m->job},
                         .view = *next,
                         .identity = identity,
                         .count = m->count,
-                        .guests = guests,
-                        .job = m->job};
+                        .guests = guests};
     return control_send(socket, &word, sizeof word, m->at, (size_t)m->count * sizeof *m->at,
                         SHRINK_ANSWER_MS);
 }
@@ -106,10 +105,10 @@ static bool is_whole(const struct word *word)
     return word->head.bytes == sizeof *word - sizeof word->head + table;
 }
 
-int shrink_await(int socket, struct word *word, size_t room, enum shrink_type type,
-                 int64_t timeout_ms)
+int shrink_await(int socket, struct control_input *input, struct word *word, size_t room,
+                 enum shrink_type type, int64_t timeout_ms)
 {
-    int error = control_receive(socket, word, room, timeout_ms, NULL, NULL);
+    int error = control_receive(socket, word, room, input, timeout_ms, NULL, NULL);
     if (error == 0 && (word->head.type != type || !is_whole(word)))
         error = word->head.type == SHRINK_AGAIN ? ECANCELED : EPROTO;
     return error;
@@ -186,7 +185,7 @@ static bool obeys_summons(struct attempt *a, const struct hello *hello)
     const struct reunion *m = a->reunion;
     struct hello own = summons_of(a);
     int leader = -1 - hello->head.value;
-    if (hello->head.protocol != CONTROL_PROTOCOL || hello->run_id != m->job || leader < 0 ||
+    if (hello->head.protocol != CONTROL_PROTOCOL || hello->head.job != m->job || leader < 0 ||
         leader >= m->count)
         return false;
     if (hello->world_size != own.world_size || !members_have(&m->base.members, leader))
@@ -225,7 +224,7 @@ static void welcome(struct attempt *a, const struct hello *hello, int socket)
         return;
     }
     leave(a, identity); /* its earlier connection */
-    a->comers[identity].have = 0;
+    a->comers[identity].input = (struct control_input){.job = m->job};
     a->comers[identity].socket = a->sockets[identity] = socket;
 }
 
@@ -243,12 +242,12 @@ static bool hear(struct attempt *a, int identity)
     const struct claim *claim = &comer->claim;
     enum control_read got = CONTROL_CLOSED; /* it owes nothing after its claim */
     if (comer->fate != COME)
-        got = control_read(comer->socket, &comer->claim, sizeof comer->claim, &comer->have);
+        got =
+            control_read(comer->socket, &comer->claim, sizeof *claim, sizeof *claim, &comer->input);
     if (got == CONTROL_NOTHING)
         return false;
-    if (got == CONTROL_MESSAGE && comer->have == sizeof comer->claim &&
-        claim->head.type == SHRINK_CLAIM && !has_closed(comer->socket) &&
-        shrink_say(comer->socket, SHRINK_HOLD) == 0) {
+    if (got == CONTROL_MESSAGE && claim->head.type == SHRINK_CLAIM && !has_closed(comer->socket) &&
+        shrink_say(a->reunion, comer->socket, SHRINK_HOLD) == 0) {
         comer->fate = COME;
         shrink_learn(a->reunion, claim);
         return true;
@@ -260,7 +259,7 @@ static bool hear(struct attempt *a, int identity)
 void shrink_hold(struct attempt *a)
 {
     for (int i = 0; i < a->reunion->count; i++) {
-        struct word word = {.head.type = SHRINK_HOLD};
+        struct word word = {.head = {.type = SHRINK_HOLD, .job = a->reunion->job}};
         if (a->comers[i].fate != COME)
             continue;
         int error = control_send(a->comers[i].socket, &word, sizeof word, NULL, 0, -1);
@@ -321,7 +320,7 @@ static enum outcome again(struct attempt *a)
 {
     for (int i = 0; i < a->reunion->count; i++) {
         if (a->comers[i].socket >= 0)
-            shrink_say(a->comers[i].socket, SHRINK_AGAIN);
+            shrink_say(a->reunion, a->comers[i].socket, SHRINK_AGAIN);
     }
     leave_all(a);
     return AGAIN;
@@ -340,7 +339,7 @@ static bool all_promise(struct attempt *a, const struct view *next, int guests)
     int64_t ready_ns = stream_deadline_ns(SHRINK_ANSWER_MS); /* for all; they wait longer for GO */
     for (int i = 0; i < m->count; i++) {
         if (i != m->identity && members_have(&next->members, i) &&
-            shrink_await(a->comers[i].socket, &word, sizeof word, SHRINK_READY,
+            shrink_await(a->comers[i].socket, &a->comers[i].input, &word, sizeof word, SHRINK_READY,
                          stream_poll_ms(ready_ns) + 1) != 0)
             return false;
     }
@@ -366,7 +365,7 @@ static enum outcome commit(struct attempt *a, struct view *next)
     enter(m);
     for (int i = 0; i < m->count; i++) { /* the new world's calls find out who got no GO */
         if (i != m->identity && members_have(&next->members, i))
-            shrink_say(a->comers[i].socket, SHRINK_GO);
+            shrink_say(m, a->comers[i].socket, SHRINK_GO);
     }
     return AGREED;
 }
@@ -402,7 +401,7 @@ static enum outcome lead(struct attempt *a)
     bool valid = shrink_decide(a, &set, &next);
     for (int i = 0; i < m->count; i++) {
         if (a->comers[i].fate == COME && !members_have(&set, i)) {
-            shrink_say(a->comers[i].socket, SHRINK_EXCLUDED);
+            shrink_say(m, a->comers[i].socket, SHRINK_EXCLUDED);
             leave(a, i);
         }
     }
@@ -411,7 +410,8 @@ static enum outcome lead(struct attempt *a)
 
 /* -------- a comer ----------------------------------------------------------------------------- */
 
-enum outcome shrink_obey(struct reunion *m, int socket, const struct decision *decision)
+enum outcome shrink_obey(struct reunion *m, int socket, struct control_input *input,
+                         const struct decision *decision)
 {
     const struct word *word = &decision->word;
     const struct view *next = &word->view;
@@ -433,9 +433,10 @@ enum outcome shrink_obey(struct reunion *m, int socket, const struct decision *d
         if (address_port(&decision->at[i]) > 0)
             m->at[i] = decision->at[i];
     }
-    int error = shrink_say(socket, SHRINK_READY);
+    int error = shrink_say(m, socket, SHRINK_READY);
     if (error == 0)
-        error = shrink_await(socket, &answer, sizeof answer, SHRINK_GO, 2L * SHRINK_ANSWER_MS);
+        error =
+            shrink_await(socket, input, &answer, sizeof answer, SHRINK_GO, 2L * SHRINK_ANSWER_MS);
     if (error == 0)
         enter(m);
     if (error == ECANCELED) /* the leader has sent no GO */
@@ -460,10 +461,10 @@ static enum outcome was_closed(struct attempt *a, int leader)
 
 /* Acts on what the leader has said. */
 static enum outcome hear_leader(struct attempt *a, int leader, int socket,
-                                struct decision *decision, size_t *have, bool *holds)
+                                struct control_input *input, struct decision *decision, bool *holds)
 {
     const struct word *word = &decision->word;
-    switch (control_read(socket, decision, sizeof *decision, have)) {
+    switch (control_read(socket, decision, sizeof *word, sizeof *decision, input)) {
     case CONTROL_NOTHING:
         return WAIT;
     case CONTROL_CLOSED:
@@ -483,7 +484,7 @@ static enum outcome hear_leader(struct attempt *a, int leader, int socket,
     case SHRINK_EXCLUDED:
         return OUT;
     case SHRINK_DECISION:
-        return shrink_obey(a->reunion, socket, decision);
+        return shrink_obey(a->reunion, socket, input, decision);
     default:
         return AGAIN;
     }
@@ -495,8 +496,8 @@ static enum outcome listen_to(struct attempt *a, int leader, int socket)
 {
     struct listener *listener = &a->reunion->listener;
     struct decision decision;
+    struct control_input input = {.job = a->reunion->job};
     enum outcome outcome = WAIT;
-    size_t have = 0;
     bool holds = false;
     int64_t last_ns = clock_now_ns(), hold_ns = last_ns + HOLD_MS * NS_PER_MS;
     a->sockets[leader] = socket;
@@ -517,7 +518,7 @@ static enum outcome listen_to(struct attempt *a, int leader, int socket)
                 take_over(a, (int)which);
             if ((int)which == leader) {
                 last_ns = clock_now_ns();
-                outcome = hear_leader(a, leader, socket, &decision, &have, &holds);
+                outcome = hear_leader(a, leader, socket, &input, &decision, &holds);
             }
             continue;
         case LISTENER_TIMEOUT:
@@ -602,7 +603,8 @@ static enum status make_world(struct attempt *a, const struct world *failed, int
     if (*socket >= 0) /* the leader has the lowest identity */
         sockets[0] = *socket;
     world->timeout_ms = a->timeout_ms;
-    world->reunion = m; /* its first calls wait less for the root */
+    world->reunion = m;     /* its first calls wait less for the root */
+    world->run_id = m->job; /* until the ranks have agreed */
     memcpy(world->host, failed->host, sizeof world->host);
     TRY(world_rendezvous_adopt(world, rank, size, sockets));
     world->cancelled = world_rendezvous_broken;

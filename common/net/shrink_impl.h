@@ -88,7 +88,7 @@ struct reunion {
 
 /* A newcomer that has knocked at a door. */
 struct invitation {
-    uint64_t ticket;  /* the run id in the hello of the leader that it awaits; 0: no invitation */
+    uint64_t ticket;  /* the job in the hello of the leader that it awaits; 0: no invitation */
     union address at; /* where it awaits that */
 };
 
@@ -117,7 +117,7 @@ struct comer {
     int closes;                 /* times that it closed without a word */
     bool unreachable;           /* in this attempt */
     int64_t probe_ns, probe_ms; /* when to probe it next; the interval */
-    size_t have;
+    struct control_input input;
     struct claim claim; /* valid if it has come */
 };
 
@@ -163,7 +163,6 @@ struct word {
     int32_t count;    /* of the identities that exist */
     int32_t guests;   /* the first identity of the decision's newcomers */
     uint32_t unused;
-    uint64_t job;
 };
 
 struct decision {
@@ -172,12 +171,13 @@ struct decision {
 };
 
 /* Sends a word other than DECISION. 0 or an errno value. */
-int shrink_say(int socket, enum shrink_type type);
+int shrink_say(const struct reunion *reunion, int socket, enum shrink_type type);
 /* Gets a word of this type; `room` is for its end, too. ECANCELED: AGAIN came instead. */
-int shrink_await(int socket, struct word *word, size_t room, enum shrink_type type,
-                 int64_t timeout_ms);
+int shrink_await(int socket, struct control_input *input, struct word *word, size_t room,
+                 enum shrink_type type, int64_t timeout_ms);
 /* Promises the leader's decision and waits for GO. */
-enum outcome shrink_obey(struct reunion *reunion, int socket, const struct decision *decision);
+enum outcome shrink_obey(struct reunion *reunion, int socket, struct control_input *input,
+                         const struct decision *decision);
 /* Sends HOLD to all comers. Does not wait, because a stopped comer reads nothing. */
 void shrink_hold(struct attempt *a);
 

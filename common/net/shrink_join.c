@@ -57,7 +57,7 @@ enum { KNOCK_BYTES = offsetof(struct knock, job) };
 struct visitor {
     int64_t until_ns; /* for its knock */
     bool admitted;
-    size_t have;
+    struct control_input input;
     struct knock knock;
 };
 
@@ -166,18 +166,18 @@ static void receive_visitor(struct door *door, const struct hello *hello, int so
              strcmp(hello->version, PSRING_VERSION) != 0)
         why = "join: this process is another version of psring than the job; start all from one "
               "build";
-    else if (hello->run_id != door->token)
+    else if (hello->head.job != door->token)
         why = "join: this process belongs to another job; give all workers one --token "
               "(PSRING_TOKEN)";
     if (why)
-        rendezvous_tell(socket, STATUS_USAGE, why);
+        rendezvous_tell(socket, hello->head.job, STATUS_USAGE, why);
     if (why || door->count == VISITORS) {
         stream_close(&socket);
         return;
     }
     door->sockets[door->count] = socket;
-    door->visitors[door->count++] =
-        (struct visitor){.until_ns = clock_now_ns() + KNOCK_MS * NS_PER_MS};
+    door->visitors[door->count++] = (struct visitor){
+        .until_ns = clock_now_ns() + KNOCK_MS * NS_PER_MS, .input.job = door->token};
 }
 
 /* Whether a leader will be able to call on it. Its listener takes this hello for a stranger's. */
@@ -225,12 +225,10 @@ static bool objection(const struct door *door, const struct knock *knock, const 
 static bool admit(const struct door *door, struct visitor *visitor, const struct world *world,
                   int socket)
 {
-    char text[RENDEZVOUS_TEXT_BYTES];
-    visitor->knock.job[visitor->have - KNOCK_BYTES] = '\0';
-    bool refused = objection(door, &visitor->knock, world, text, sizeof text);
-    visitor->admitted = !refused;
-    return rendezvous_tell(socket, refused ? STATUS_USAGE : STATUS_OK, refused ? text : "") == 0 &&
-           !refused;
+    char text[RENDEZVOUS_TEXT_BYTES] = "";
+    visitor->admitted = !objection(door, &visitor->knock, world, text, sizeof text);
+    enum status status = visitor->admitted ? STATUS_OK : STATUS_USAGE;
+    return rendezvous_tell(socket, door->token, status, text) == 0 && visitor->admitted;
 }
 
 /* Reads what has arrived from a visitor. */
@@ -238,13 +236,13 @@ static void hear(struct door *door, int index, const struct world *world)
 {
     struct visitor *visitor = &door->visitors[index];
     enum control_read got = CONTROL_CLOSED; /* it owes nothing after its knock */
-    if (!visitor->admitted)
-        got = control_read(door->sockets[index], &visitor->knock, sizeof visitor->knock - 1,
-                           &visitor->have);
+    if (!visitor->admitted)                 /* the text's last byte stays 0 */
+        got = control_read(door->sockets[index], &visitor->knock, KNOCK_BYTES,
+                           sizeof visitor->knock - 1, &visitor->input);
     if (got == CONTROL_NOTHING)
         return;
     if (got != CONTROL_MESSAGE || visitor->knock.head.type != SHRINK_KNOCK ||
-        visitor->have < KNOCK_BYTES || !admit(door, visitor, world, door->sockets[index]))
+        !admit(door, visitor, world, door->sockets[index]))
         dismiss(door, index);
 }
 
@@ -309,7 +307,7 @@ bool world_door(const struct world *world, union address *address)
 struct claim shrink_claim_of(const struct attempt *a)
 {
     const struct reunion *m = a->reunion;
-    struct claim claim = {.head = {.type = SHRINK_CLAIM},
+    struct claim claim = {.head = {.type = SHRINK_CLAIM, .job = m->job},
                           .timed_out = a->timed_out,
                           .count = m->count,
                           .base = m->base,
@@ -367,7 +365,8 @@ static void call_on(struct attempt *a, const struct invitation *guest, struct vi
     shrink_hold(a);
     if (error != 0)
         return;
-    a->comers[m->count] = (struct comer){.socket = socket}; /* it awaits no HOLD */
+    /* It awaits no HOLD. */
+    a->comers[m->count] = (struct comer){.socket = socket, .input.job = m->job};
     m->at[m->count] = guest->at;
     members_add(&next->members, m->count++);
 }
@@ -414,8 +413,9 @@ static int knock_at(void *self, const union address *address, int64_t connect_ms
     struct approach *approach = self;
     const struct door *door = approach->door;
     struct listener *listener = &approach->reunion->listener;
-    struct knock knock = {
-        .head.type = SHRINK_KNOCK, .after = door->after, .invitation.ticket = approach->ticket};
+    struct knock knock = {.head = {.type = SHRINK_KNOCK, .job = door->token},
+                          .after = door->after,
+                          .invitation.ticket = approach->ticket};
     union address here;
     listener_close(listener);
     int error = listener_join(address, door->token, HELLO_NEWCOMER, connect_ms, &approach->socket);
@@ -442,17 +442,18 @@ static enum outcome follow_leader(struct attempt *a, int socket)
 {
     struct reunion *m = a->reunion;
     struct decision *decision = malloc(sizeof *decision);
+    struct control_input input = {0};
     enum outcome outcome = AGAIN;
     const struct word *word = decision ? &decision->word : NULL;
     if (word &&
-        shrink_await(socket, &decision->word, sizeof *decision, SHRINK_DECISION,
+        shrink_await(socket, &input, &decision->word, sizeof *decision, SHRINK_DECISION,
                      2L * SHRINK_ANSWER_MS) == 0 &&
         word->guests >= 0 && word->identity >= word->guests && word->identity < word->count) {
         m->identity = word->identity;
-        m->job = word->job;
+        m->job = word->head.job;
         m->promise = (struct view){.members = word->view.members}; /* it is free to promise */
         m->epoch = 0;
-        outcome = shrink_obey(m, socket, decision);
+        outcome = shrink_obey(m, socket, &input, decision);
     }
     free(decision);
     if (outcome != AGREED)
@@ -480,9 +481,9 @@ static enum outcome was_dismissed(struct attempt *a, int socket)
 
 /* Acts on what the door has said. `said` ends with a 0. */
 static enum outcome hear_door(struct attempt *a, int socket, struct rendezvous_answer *said,
-                              size_t *have)
+                              struct control_input *input)
 {
-    enum control_read got = control_read(socket, said, sizeof *said - 1, have);
+    enum control_read got = control_read(socket, said, sizeof said->head, sizeof *said - 1, input);
     if (got == CONTROL_NOTHING)
         return WAIT;
     a->refused = STATUS_OK;
@@ -521,8 +522,8 @@ enum outcome shrink_enter(struct attempt *a, int *socket)
     struct rendezvous place = {0};
     struct rendezvous_answer said = {0};
     const char *unknown = NULL;
+    struct control_input input = {.job = m->door->token};
     enum outcome outcome = WAIT;
-    size_t have = 0;
     if (getrandom(&approach.ticket, sizeof approach.ticket, 0) != (ssize_t)sizeof approach.ticket)
         approach.ticket = (uint64_t)clock_now_ns() ^ (uint64_t)getpid();
     a->refused = rendezvous_parse(m->door->address, &place);
@@ -554,7 +555,7 @@ enum outcome shrink_enter(struct attempt *a, int *socket)
                 stream_close(&caller);
             continue;
         case LISTENER_WATCHED:
-            outcome = hear_door(a, approach.socket, &said, &have);
+            outcome = hear_door(a, approach.socket, &said, &input);
             continue;
         case LISTENER_TIMEOUT:
         case LISTENER_CANCELLED:

@@ -36,8 +36,8 @@ struct watchdog_frame {
 
 struct watchdog_link {
     int fd; /* -1: none */
-    size_t have;
-    struct watchdog_frame frame; /* its first `have` bytes have arrived */
+    struct control_input input;
+    struct watchdog_frame frame;
 };
 
 /* The state of the watchdog's thread. */
@@ -95,6 +95,7 @@ static void wake(struct watchdog *watchdog)
  * `last` frame wakes its reader at once. */
 static void send_frame(struct watchdog_link *link, struct watchdog_frame *frame, bool last)
 {
+    frame->head.job = link->input.job;
     int error = control_send(link->fd, frame, sizeof *frame, NULL, 0, -1);
     /* After a part of a frame the reader cannot find the next frame. A peer that has left the
      * buffer full for this time counts as gone. */
@@ -102,12 +103,11 @@ static void send_frame(struct watchdog_link *link, struct watchdog_frame *frame,
         secure_end_output(link->fd);
 }
 
-/* Reads the next frame into link->frame. Anything else is CONTROL_CLOSED. */
+/* Reads the next frame into link->frame. */
 static enum control_read read_frame(struct watchdog_link *link)
 {
-    enum control_read got = control_read(link->fd, &link->frame, sizeof link->frame, &link->have);
-    bool whole = got == CONTROL_MESSAGE && link->have == sizeof link->frame;
-    return whole || got == CONTROL_NOTHING ? got : CONTROL_CLOSED;
+    return control_read(link->fd, &link->frame, sizeof link->frame, sizeof link->frame,
+                        &link->input);
 }
 
 /*
@@ -228,7 +228,7 @@ static void hear(struct watchdog *watchdog, int from, int64_t now_ns)
     enum control_read got;
     while ((got = read_frame(link)) == CONTROL_MESSAGE)
         hear_frame(rank, &link->frame, now_ns);
-    if (got != CONTROL_CLOSED)
+    if (got == CONTROL_NOTHING)
         return;
     if (rank->state == WATCHDOG_ALIVE)
         rank->state = WATCHDOG_GONE;
@@ -411,7 +411,7 @@ static void hear_rank0(struct watchdog *watchdog, int64_t now_ns, int64_t late_n
             watchdog->options.end(watchdog_exit_code(link->frame.head.value));
         }
     }
-    bool closed = got == CONTROL_CLOSED;
+    bool closed = got != CONTROL_NOTHING;
     if (closed)
         watchdog->polled[0].fd = -1;
     /* Rank 0 knows more, so it is the first to report a silence between the two ranks. */
@@ -610,6 +610,7 @@ static enum status connect_all(struct watchdog *watchdog, struct world *world)
     status = world_connect_to_root(world, 0, listens ? &address : NULL, sockets);
     for (int rank = 0; rank < world->size; rank++) {
         watchdog->links[rank].fd = sockets[rank];
+        watchdog->links[rank].input.job = world->run_id;
         watchdog->ranks[rank].heard_ns = clock_now_ns();
         watchdog->polled[rank] = (struct pollfd){.fd = sockets[rank], .events = POLLRDHUP};
     }

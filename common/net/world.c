@@ -98,9 +98,12 @@ out:
 static enum status agree_on_run_id(struct world *world)
 {
     /* Random, because it keeps strangers out: see common/net/transport/zmq_auth.c. */
-    if (getrandom(&world->run_id, sizeof world->run_id, 0) != (ssize_t)sizeof world->run_id)
+    uint64_t run_id;
+    if (getrandom(&run_id, sizeof run_id, 0) != (ssize_t)sizeof run_id)
         return FAIL(STATUS_IO, "world: getrandom: %s", strerror(errno));
-    return world_broadcast(world, NULL, &world->run_id, sizeof world->run_id);
+    enum status status = world_broadcast(world, NULL, &run_id, sizeof run_id);
+    world->run_id = run_id; /* the broadcast has the earlier one */
+    return status;
 }
 
 enum status world_settle(struct world *world, const char *subnet)

@@ -22,15 +22,9 @@
 #include "common/net/secure.h"
 #include "common/net/world_impl.h"
 
-/* The beginning of every message. Its type is CONTROL_WORLD + the call. */
-struct turn {
-    struct control_head head; /* with the group's number, and the status of CALL_FAILED */
-    uint64_t turn;            /* number of the call in the group */
-};
-
 struct group_impl {
     uint32_t number; /* of the group in this world */
-    uint64_t turn;   /* of the group's next call */
+    uint64_t turn;   /* of the group's last call, from 1 */
 };
 
 struct world_impl {
@@ -64,14 +58,10 @@ static const char *call_name(uint32_t type)
 struct exchange {
     struct world *world;
     const struct group *group;
-    struct turn mine; /* what this rank sends, and expects from the other ranks */
+    /* What this rank sends, and expects from the other ranks: the type is CONTROL_WORLD + the call,
+     * and CALL_FAILED has a status. */
+    struct control_head mine;
 };
-
-/* The message's bytes of data. */
-static size_t data_bytes(const struct turn *found)
-{
-    return (size_t)found->head.bytes - (sizeof *found - sizeof found->head);
-}
 
 static int socket_of(const struct exchange *e, int index)
 {
@@ -109,9 +99,9 @@ static void name_late(const struct exchange *e, int index, char *text, size_t si
 /* Called by a root that gives up: sends the reason to the other ranks. */
 static void tell_others(const struct exchange *e, enum status status, const char *text)
 {
-    struct turn failed = e->mine;
-    failed.head.type = CONTROL_WORLD + CALL_FAILED;
-    failed.head.value = status;
+    struct control_head failed = e->mine;
+    failed.type = CONTROL_WORLD + CALL_FAILED;
+    failed.value = status;
     for (int i = 1; i < e->group->size; i++) {
         if (socket_of(e, i) >= 0)
             control_send(socket_of(e, i), &failed, sizeof failed, text,
@@ -119,19 +109,38 @@ static void tell_others(const struct exchange *e, enum status status, const char
     }
 }
 
-/* Logs the `error` of the connection to member `index` and returns its status. `collecting`: this
- * is the root while it receives. None of its messages is half sent, so it can send the error to
- * all. */
-static enum status failed(const struct exchange *e, int error, int index, bool collecting)
+/* Whether this is the message that the call expects. */
+static bool is_turn(const struct control_head *mine, const struct control_head *found)
 {
-    enum status status = error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
+    return found->job == mine->job && found->type == mine->type && found->group == mine->group &&
+           found->sequence == mine->sequence && found->bytes == mine->bytes;
+}
+
+/* Logs the `error` of the connection to member `index` and returns its status. 0: it has sent
+ * `found`, which is no turn of this call. `found` is NULL if this rank was sending. */
+static enum status failed(const struct exchange *e, int error, int index,
+                          const struct control_head *found)
+{
+    const struct control_head *mine = &e->mine;
+    enum status status = error == 0           ? STATUS_PROTOCOL
+                         : error == ETIMEDOUT ? STATUS_TIMEOUT
+                                              : STATUS_TRANSPORT;
     /* A rank that fails logs its reason before it closes its connections. */
-    if (error == ECANCELED || (error != ETIMEDOUT && world_cancelled(e->world)))
+    if (error == ECANCELED || (status == STATUS_TRANSPORT && world_cancelled(e->world)))
         return status;
-    const char *call = call_name(e->mine.head.type);
+    /* A root that receives has no message half sent, so it can send the error to all. */
+    bool collecting = found && index > 0;
+    const char *call = call_name(mine->type);
     char who[240], text[TEXT_BYTES];
     name_rank(e, index, who, sizeof who);
-    if (error != ETIMEDOUT)
+    if (error == 0)
+        snprintf(text, sizeof text,
+                 "%s is in another collective call: %s %llu of group %u, %zu bytes; rank %d is in "
+                 "%s %llu of group %u, %zu bytes; start all ranks with the same options",
+                 who, call_name(found->type), (unsigned long long)found->sequence, found->group,
+                 (size_t)found->bytes, e->world->rank, call, (unsigned long long)mine->sequence,
+                 mine->group, (size_t)mine->bytes);
+    else if (error != ETIMEDOUT)
         snprintf(text, sizeof text, "%s: %s has closed its connection%s%s; see its own message",
                  call, who, error == ECONNRESET ? "" : ": ",
                  error == ECONNRESET ? "" : strerror(error));
@@ -149,33 +158,12 @@ static enum status failed(const struct exchange *e, int error, int index, bool c
     return status;
 }
 
-/* Checks that this is the message that the call expects. `collecting`: as in `failed`. */
-static enum status check_turn(const struct exchange *e, const struct turn *found, int index,
-                              size_t bytes, bool collecting)
-{
-    const struct turn *mine = &e->mine;
-    char who[240], text[TEXT_BYTES];
-    if (found->head.type == mine->head.type && found->head.group == mine->head.group &&
-        found->turn == mine->turn && data_bytes(found) == bytes)
-        return STATUS_OK;
-    name_rank(e, index, who, sizeof who);
-    snprintf(text, sizeof text,
-             "%s is in another collective call: %s %llu of group %u, %zu bytes; rank %d is in "
-             "%s %llu of group %u, %zu bytes; start all ranks with the same options",
-             who, call_name(found->head.type), (unsigned long long)found->turn, found->head.group,
-             data_bytes(found), e->world->rank, call_name(mine->head.type),
-             (unsigned long long)mine->turn, mine->head.group, bytes);
-    log_error("%s", text);
-    if (collecting)
-        tell_others(e, STATUS_PROTOCOL, text);
-    return STATUS_PROTOCOL;
-}
-
 /* -------- between the root and the others ----------------------------------------------------- */
 
 /* Receives the turn of member `index`, without the data. ECANCELED: the caller gave up. Without a
  * watchdog, as in an elastic job, it warns once about a long wait. */
-static int await_turn(const struct exchange *e, int index, struct turn *found, int64_t deadline_ns)
+static int await_turn(const struct exchange *e, int index, struct control_head *found,
+                      int64_t deadline_ns)
 {
     const struct world *world = e->world;
     int socket = socket_of(e, index), error = ETIMEDOUT;
@@ -190,7 +178,7 @@ static int await_turn(const struct exchange *e, int index, struct turn *found, i
         name_rank(e, index, who, sizeof who);
         log_warn("no message for %.1f s while waiting for %s in a %s; --timeout ends the wait "
                  "after %g s",
-                 (double)world->stall_warning_ms / 1000, who, call_name(e->mine.head.type),
+                 (double)world->stall_warning_ms / 1000, who, call_name(e->mine.type),
                  (double)world->timeout_ms / 1000);
     }
     if (error == ETIMEDOUT)
@@ -200,60 +188,50 @@ static int await_turn(const struct exchange *e, int index, struct turn *found, i
     return error ? error : stream_receive(socket, found, sizeof *found, world_patience_ms(world));
 }
 
-/* Root: receives `bytes` bytes from every other member to all + index * bytes. The time-out limits
- * the time until all have arrived, and then each pause while a member's bytes move. */
-static enum status collect(const struct exchange *e, unsigned char *all, size_t bytes)
+/* Receives the data of member `index`. From the root it may be an error instead. `pause_ms`: the
+ * limit for each pause while the data move. */
+static enum status receive_from(const struct exchange *e, int index, void *data,
+                                int64_t deadline_ns, int64_t pause_ms)
 {
+    struct control_head found;
+    char text[TEXT_BYTES] = "";
+    int error = await_turn(e, index, &found, deadline_ns);
+    bool told = error == 0 && index == 0 && found.type == CONTROL_WORLD + CALL_FAILED &&
+                found.job == e->mine.job && found.bytes < sizeof text;
+    if (error == 0 && !told && !is_turn(&e->mine, &found))
+        return failed(e, 0, index, &found);
+    if (error == 0)
+        error = stream_receive(socket_of(e, index), told ? text : data, found.bytes, pause_ms);
+    if (error != 0)
+        return failed(e, error, index, &found);
+    if (!told)
+        return STATUS_OK;
+    log_error("%s", text);
+    return found.value == STATUS_OK ? STATUS_PROTOCOL : (enum status)found.value;
+}
+
+/* The root receives the data of all members to `all`, and another member those of the root. The
+ * time-out limits the time until all have come. */
+static enum status receive(const struct exchange *e, unsigned char *all)
+{
+    enum status status = STATUS_OK;
+    int first = e->group->rank == 0, end = first ? e->group->size : 1;
+    int64_t grace_ms = first ? 0 : e->world->reunion ? GRACE_SHRINKS_MS : GRACE_MS;
     int64_t patience_ms = world_patience_ms(e->world);
-    int64_t deadline_ns = stream_deadline_ns(patience_ms);
-    for (int i = 1; i < e->group->size; i++) {
-        struct turn found;
-        int error = await_turn(e, i, &found, deadline_ns);
-        if (error == 0) {
-            enum status status = check_turn(e, &found, i, bytes, true);
-            if (status != STATUS_OK)
-                return status;
-            error = stream_receive(socket_of(e, i), all + (size_t)i * bytes, bytes, patience_ms);
-        }
-        if (error != 0)
-            return failed(e, error, i, true);
-    }
-    return STATUS_OK;
+    int64_t timeout_ms = patience_ms > 0 ? patience_ms + grace_ms : 0;
+    int64_t deadline_ns = stream_deadline_ns(timeout_ms);
+    for (int i = first; i < end && status == STATUS_OK; i++)
+        status = receive_from(e, i, all + (size_t)i * e->mine.bytes, deadline_ns, timeout_ms);
+    return status;
 }
 
 /* Sends to one other member. */
 static enum status send_to(const struct exchange *e, int index, const void *data, size_t bytes)
 {
-    struct turn turn = e->mine;
-    int error = control_send(socket_of(e, index), &turn, sizeof turn, data, bytes,
+    struct control_head head = e->mine;
+    int error = control_send(socket_of(e, index), &head, sizeof head, data, bytes,
                              world_patience_ms(e->world));
-    return error == 0 ? STATUS_OK : failed(e, error, index, false);
-}
-
-/* Another member: receives the root's answer, or its error. */
-static enum status receive_answer(const struct exchange *e, void *data, size_t bytes)
-{
-    struct turn found;
-    char text[TEXT_BYTES] = "";
-    int64_t patience_ms = world_patience_ms(e->world);
-    int64_t grace_ms = e->world->reunion ? GRACE_SHRINKS_MS : GRACE_MS;
-    int64_t timeout_ms = patience_ms > 0 ? patience_ms + grace_ms : 0;
-    int error = await_turn(e, 0, &found, stream_deadline_ns(timeout_ms));
-    bool told = error == 0 && found.head.type == CONTROL_WORLD + CALL_FAILED &&
-                data_bytes(&found) < sizeof text;
-    if (error == 0 && !told) {
-        enum status status = check_turn(e, &found, 0, bytes, false);
-        if (status != STATUS_OK)
-            return status;
-    }
-    if (error == 0)
-        error = stream_receive(socket_of(e, 0), told ? text : data, data_bytes(&found), timeout_ms);
-    if (error != 0)
-        return failed(e, error, 0, false);
-    if (!told)
-        return STATUS_OK;
-    log_error("%s", text);
-    return found.head.value == STATUS_OK ? STATUS_PROTOCOL : (enum status)found.head.value;
+    return error == 0 ? STATUS_OK : failed(e, error, index, NULL);
 }
 
 /* -------- collective calls -------------------------------------------------------------------- */
@@ -265,22 +243,24 @@ static enum status rendezvous_call(struct world *world, const struct group *grou
     if (!group)
         group = &world->impl->all;
     CHECK(group->rank >= 0);
-    const struct exchange e = {
-        world,
-        group,
-        {{.type = CONTROL_WORLD + (uint32_t)call, .group = group->impl->number},
-         group->impl->turn++}};
     bool gathers = call == WORLD_BARRIER || call == WORLD_GATHER || call == WORLD_COLLECT;
     size_t answer_bytes = call == WORLD_GATHER ? bytes * (size_t)group->size : bytes;
+    const struct exchange e = {world,
+                               group,
+                               {.type = CONTROL_WORLD + (uint32_t)call,
+                                .group = group->impl->number,
+                                .bytes = group->rank > 0 ? answer_bytes : bytes,
+                                .job = world->run_id,
+                                .sequence = ++group->impl->turn}};
     if (group->rank > 0) {
         if (gathers)
             TRY(send_to(&e, 0, in, bytes));
-        return call == WORLD_COLLECT ? STATUS_OK : receive_answer(&e, out, answer_bytes);
+        return call == WORLD_COLLECT ? STATUS_OK : receive(&e, out);
     }
     if (call != WORLD_BROADCAST && bytes > 0)
         memcpy(out, in, bytes);
     if (gathers)
-        TRY(collect(&e, out, bytes));
+        TRY(receive(&e, out));
     for (int i = 1; i < group->size && call != WORLD_COLLECT; i++) {
         const unsigned char *answer =
             call == WORLD_SCATTER ? (const unsigned char *)in + (size_t)i * bytes : out;
@@ -293,7 +273,7 @@ out:
 static void world_rendezvous_fail(struct world *world, enum status status, const char *why)
 {
     struct world_impl *impl = world->impl;
-    const struct exchange e = {.world = world, .group = &impl->all};
+    const struct exchange e = {.world = world, .group = &impl->all, .mine.job = world->run_id};
     if (world->rank == 0)
         tell_others(&e, status, why);
     for (int rank = 0; rank < world->size; rank++)
@@ -435,6 +415,7 @@ enum status world_rendezvous_open(struct world *world, const struct world_option
         TRY(rendezvous_parse(options->rendezvous, &rendezvous));
     if (options->size > 1)
         TRY(check_descriptors(options->size));
+    world->run_id = options->token; /* until the ranks have agreed */
     world->cancelled = options->cancelled;
     world->cancel_context = options->cancel_context;
     TRY(prepare(world, options->rank, options->size));

@@ -55,7 +55,7 @@ void coordinator_end_all(struct coordinator *c, enum status status, const char *
     c->end_status = status;
     snprintf(c->end_text, sizeof c->end_text, "%s", text);
     for (int i = c->count - 1; i >= 0; i--)
-        membership_say(c->sockets[i], MEMBERSHIP_END, 0, status, text);
+        membership_say(c->sockets[i], c->own_job, MEMBERSHIP_END, 0, status, text);
 }
 
 bool job_is_durable(const struct coordinator *c)
@@ -65,14 +65,14 @@ bool job_is_durable(const struct coordinator *c)
 
 void seat_note(const struct coordinator *c, const struct seat *seat, const char *text)
 {
-    const struct membership_frame note = {.head.type = MEMBERSHIP_NOTE,
+    const struct membership_frame note = {.head = {.type = MEMBERSHIP_NOTE, .job = c->own_job},
                                           .id = job_is_durable(c) ? c->first_id : 0};
     membership_send(seat->socket, note, text);
 }
 
 void seat_refuse(struct coordinator *c, struct seat *seat, enum status status, const char *text)
 {
-    membership_say(seat->socket, MEMBERSHIP_END, 0, status, text);
+    membership_say(seat->socket, c->own_job, MEMBERSHIP_END, 0, status, text);
     log_info("%s was not let in: %s", seat->host, text);
     coordinator_forget(c, seat);
 }
@@ -199,7 +199,7 @@ static void hear_join(struct coordinator *c, struct seat *seat)
     seat->state = SEAT_WAITING;
     if (c->ended) {
         if (worker || seat->last.index > 0) /* the first server's turn comes in generation_settle */
-            membership_say(seat->socket, MEMBERSHIP_END, 0, STATUS_OK, NULL);
+            membership_say(seat->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_OK, NULL);
     } else if (worker && !returns && c->running) {
         uint64_t step = seat->last.place.step;
         if (step > 0)
@@ -232,7 +232,7 @@ static void hear_summon(struct coordinator *c, struct seat *seat)
                     "the first server has --checkpoint, this one not; give it to all servers");
         return;
     }
-    membership_say(seat->socket, MEMBERSHIP_END, 0, STATUS_OK, NULL);
+    membership_say(seat->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_OK, NULL);
     job->summoned = c->has_job = true;
     job->index = seat->last.index;
     job->generation = seat->last.head.group;
@@ -375,7 +375,7 @@ static void turn_away(struct coordinator *c, const struct hello *hello, int sock
         log_warn("a process%s%s was refused: %s; the next ones are refused without a message",
                  hello->host[0] ? " on " : "", hello->host, text);
     c->warned = true;
-    membership_say(socket, MEMBERSHIP_END, 0, status, text);
+    membership_say(socket, hello->head.job, MEMBERSHIP_END, 0, status, text);
     stream_close(&socket);
 }
 
@@ -410,7 +410,7 @@ static bool is_of_this_build(struct coordinator *c, const struct hello *hello, i
 
 static bool has_token(struct coordinator *c, const struct hello *hello, int socket)
 {
-    if (hello->run_id == (MEMBERSHIP_MAGIC ^ c->options.token))
+    if (hello->head.job == membership_job(c->options.token, 0))
         return true;
     turn_away(c, hello, socket, STATUS_USAGE,
               "this process gave another token than the server; give psring serve and all workers "
@@ -449,7 +449,7 @@ static void let_in(struct coordinator *c, const struct hello *hello, int socket)
 static void lose_silent(struct coordinator *c, struct seat *seat)
 {
     if (!c->ended)
-        membership_say(seat->socket, MEMBERSHIP_END, 0, STATUS_TIMEOUT,
+        membership_say(seat->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_TIMEOUT,
                        "this process was silent for too long: stopped, or its host could not be "
                        "reached; the job continues without it, and a worker can join again");
     seat_lost(c, seat, "has not given a sign of life for too long");
@@ -499,7 +499,7 @@ static void look_at_all(struct coordinator *c, int64_t due_ns, int64_t now_ns)
                         "this process connected, but did not ask to take part in time");
         else {
             warn_of_silence(c, seat, now_ns);
-            membership_say(seat->socket, MEMBERSHIP_BEAT, 0, STATUS_OK, NULL);
+            membership_say(seat->socket, c->own_job, MEMBERSHIP_BEAT, 0, STATUS_OK, NULL);
         }
     }
 }
@@ -555,6 +555,7 @@ enum status coordinator_record(const struct coordinator *c)
 static void take_record(struct coordinator *c, const struct job_record *record)
 {
     c->first_id = record->first_id;
+    c->own_job = membership_job(c->options.token, c->first_id);
     if (record->generation == 0)
         return;
     c->has_job = c->complete = c->has_weights = true;

@@ -168,6 +168,7 @@ struct coordinator {
 
     /* A durable job. */
     uint32_t first_id; /* an id is this + the seat's age; 0: the job is not durable */
+    uint64_t own_job;  /* membership_job with it */
     int64_t
         return_by_ns; /* until then, or until all have come, it waits for these workers; 0: no */
     int worker_count;

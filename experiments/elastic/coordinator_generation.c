@@ -25,7 +25,8 @@ void generation_over(struct coordinator *c, const char *text)
     c->over = true;
     for (int i = 0; i < c->count; i++) {
         if (c->seats[i]->state == SEAT_RUNNING)
-            membership_say(c->seats[i]->socket, MEMBERSHIP_OVER, c->generation, STATUS_OK, text);
+            membership_say(c->seats[i]->socket, c->own_job, MEMBERSHIP_OVER, c->generation,
+                           STATUS_OK, text);
     }
 }
 
@@ -119,7 +120,8 @@ static void address_of(const struct seat *seat, unsigned char packed[16])
 void generation_announce(struct coordinator *c, uint64_t step)
 {
     const struct membership_frame change = {
-        .head = {.type = MEMBERSHIP_CHANGE, .group = c->generation}, .place.step = step};
+        .head = {.type = MEMBERSHIP_CHANGE, .group = c->generation, .job = c->own_job},
+        .place.step = step};
     for (int i = 0; i < c->count; i++) {
         if (c->seats[i]->state == SEAT_RUNNING)
             membership_send(c->seats[i]->socket, change, NULL);
@@ -162,7 +164,7 @@ static void begin(struct coordinator *c, struct seat **order, int workers)
         log_warn("neither the server nor a worker has the weights any more: training begins again");
     c->has_weights = c->has_weights || first->trained;
     struct membership_frame frame = {
-        .head = {.type = MEMBERSHIP_GENERATION, .group = c->generation},
+        .head = {.type = MEMBERSHIP_GENERATION, .group = c->generation, .job = c->own_job},
         .workers = workers,
         .servers = c->servers,
         .port = first->last.port,
@@ -228,7 +230,7 @@ static void end_first_server(struct coordinator *c, int64_t now_ns)
             log_warn("%d of %d other servers have left; if one still has files of this job in its "
                      "--checkpoint, remove them",
                      left, c->servers - 1);
-        membership_say(seat->socket, MEMBERSHIP_END, 0, STATUS_OK, NULL);
+        membership_say(seat->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_OK, NULL);
         coordinator_forget(c, seat);
     }
 }
@@ -249,7 +251,7 @@ static void end_well(struct coordinator *c, int64_t now_ns)
     c->close_by_ns = now_ns + c->options.startup_timeout_ms * NS_PER_MS;
     for (int i = c->count - 1; i >= 0; i--) {
         if (!is_first_server(c->seats[i]))
-            membership_say(c->seats[i]->socket, MEMBERSHIP_END, 0, STATUS_OK, NULL);
+            membership_say(c->seats[i]->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_OK, NULL);
     }
     end_first_server(c, now_ns);
 }
@@ -319,7 +321,7 @@ static void lose_the_late(struct coordinator *c, int64_t now_ns)
         if (seat->state != SEAT_RUNNING)
             continue;
         log_warn("%s %s: lost", seat_name(seat, name, sizeof name), how);
-        membership_say(seat->socket, MEMBERSHIP_END, 0, STATUS_TIMEOUT,
+        membership_say(seat->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_TIMEOUT,
                        "this process took too long to leave a generation that is over; the job "
                        "continues without it");
         seat_lost(c, seat, how);

@@ -31,11 +31,11 @@ int membership_send(int socket, struct membership_frame frame, const char *text)
     return error;
 }
 
-int membership_say(int socket, enum membership_type type, uint32_t generation, enum status status,
-                   const char *text)
+int membership_say(int socket, uint64_t job, enum membership_type type, uint32_t generation,
+                   enum status status, const char *text)
 {
     const struct membership_frame frame = {
-        .head = {.type = type, .group = generation, .value = status}};
+        .head = {.type = type, .group = generation, .value = status, .job = job}};
     return membership_send(socket, frame, text);
 }
 
@@ -51,12 +51,10 @@ enum control_read membership_read(struct membership_reader *reader, int socket)
 {
     size_t least = sizeof reader->frame;
     enum control_read got =
-        control_read(socket, &reader->frame, least + MEMBERSHIP_TEXT_BYTES, &reader->have);
-    if (got != CONTROL_NOTHING && (got != CONTROL_MESSAGE || reader->have < least))
-        return CONTROL_CLOSED;
+        control_read(socket, &reader->frame, least, least + MEMBERSHIP_TEXT_BYTES, &reader->input);
     if (got == CONTROL_MESSAGE)
-        reader->text[reader->have - least] = '\0';
-    return got;
+        reader->text[sizeof reader->frame.head + reader->frame.head.bytes - least] = '\0';
+    return got == CONTROL_MESSAGE || got == CONTROL_NOTHING ? got : CONTROL_CLOSED;
 }
 
 /* -------- connecting -------------------------------------------------------------------------- */
@@ -69,7 +67,7 @@ struct joining {
 static int try_to_join(void *self, const union address *address, int64_t connect_ms)
 {
     const struct joining *joining = self;
-    return listener_join(address, MEMBERSHIP_MAGIC ^ joining->token, 0, connect_ms,
+    return listener_join(address, membership_job(joining->token, 0), 0, connect_ms,
                          joining->socket);
 }
 
@@ -101,6 +99,7 @@ enum status membership_connect(const char *text, uint64_t token, int64_t timeout
 struct member {
     struct member_options options;
     int socket;
+    uint64_t job; /* in its messages; the reader has that of the coordinator */
     struct thread thread;
     _Atomic uint64_t until;
     struct membership_reader reader;
@@ -264,7 +263,7 @@ static void *run(void *argument)
         goes_on = hear(member, &heard_ns);
         if (goes_on && clock_now_ns() >= beat_ns) {
             if (clock_now_ns() - heard_ns < MEMBERSHIP_QUIET_MS * NS_PER_MS)
-                membership_say(member->socket, MEMBERSHIP_BEAT, 0, STATUS_OK, NULL);
+                membership_say(member->socket, member->job, MEMBERSHIP_BEAT, 0, STATUS_OK, NULL);
             beat_ns = clock_now_ns() + MEMBERSHIP_BEAT_MS * NS_PER_MS;
             monitor_wake(&member->monitor);
         }
@@ -293,6 +292,7 @@ enum status member_open(struct member **out, const struct member_options *option
         return FAIL(STATUS_NO_MEMORY, "membership: out of memory");
     member->options = *options;
     member->durable = options->durable;
+    member->job = membership_job(options->token, 0);
     member->socket = -1;
     atomic_store(&member->until, UINT64_MAX);
     monitor_init(&member->monitor);
@@ -326,7 +326,7 @@ void member_close(struct member **out)
 static void tell(struct member *member, const struct member_place *place, uint32_t type, int port,
                  const char *text)
 {
-    struct membership_frame frame = {.head.type = type,
+    struct membership_frame frame = {.head = {.type = type, .job = member->job},
                                      .role = (int32_t)member->options.role,
                                      .index = member->options.index,
                                      .port = (uint32_t)port,
@@ -509,7 +509,7 @@ static enum status reach(struct member *member, bool (*stop)(void))
     TRY(membership_connect(options->address, options->token,
                            left_ms > FIRST_MS || !answered ? left_ms : FIRST_MS, is_stopped, &stop,
                            &member->socket));
-    member->reader.have = 0;
+    member->reader.input = (struct control_input){0};
     member->lost = member->joined = member->heard = false;
     TRY(thread_start(&member->thread, "psring-member", run, member));
 out:

@@ -63,7 +63,7 @@ static enum status summon(struct missing_server *missing, const char *address, c
                           int64_t timeout_ms, struct membership_reader *reader, const char **why)
 {
     struct coordinator *c = missing->coordinator;
-    struct membership_frame frame = {.head.type = MEMBERSHIP_SUMMON,
+    struct membership_frame frame = {.head = {.type = MEMBERSHIP_SUMMON, .job = c->own_job},
                                      .role = MEMBER_SERVER,
                                      .index = missing->index,
                                      .port = (uint32_t)address_port(&c->listener.address),

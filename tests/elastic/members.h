@@ -134,9 +134,11 @@ static inline void assert_rank(const struct one *one, int rank, int count, uint6
 
 /* -------- raw connections --------------------------------------------------------------------- */
 
-/* Sends a frame, as an accepted member could. */
+/* Sends a frame, as an accepted member could; without a job, as one that knows none. */
 static inline void say(int socket, struct membership_frame frame, const char *text)
 {
+    if (frame.head.job == 0)
+        frame.head.job = membership_job(TOKEN, 0);
     cr_assert_eq(membership_send(socket, frame, text), 0);
 }
 

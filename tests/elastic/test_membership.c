@@ -654,13 +654,13 @@ Test(membership, a_silent_coordinator_gets_few_beats)
 Test(membership, processes_that_are_turned_away_are_reported_once)
 {
     struct capture capture;
-    struct hello hello = hello_from(0, 0, MEMBERSHIP_MAGIC ^ TOKEN);
+    struct hello hello = hello_from(0, 0, membership_job(TOKEN, 0));
     begin(1);
     capture_start(&capture);
     for (int i = 0; i < 30; i++) {
         hello.head.protocol = CONTROL_PROTOCOL + i % 3; /* or another version of psring, or token */
         hello.version[0] = i % 2 ? 'x' : PSRING_VERSION[0];
-        hello.run_id = i % 2 ? MEMBERSHIP_MAGIC ^ TOKEN : 5;
+        hello.head.job = i % 2 ? membership_job(TOKEN, 0) : 5;
         int stranger = connect_with(&hello, sizeof hello);
         await_close(stranger);
         stream_close(&stranger);

@@ -230,7 +230,7 @@ static void put_hello(struct bytes *bytes)
     bool has_token = all.token != 0 && below(2) == 0;
     struct hello hello = hello_from((int)below(5) - 1, (int)below(5), any64());
     if (has_token)
-        hello.run_id = MEMBERSHIP_MAGIC ^ all.token;
+        hello.head.job = membership_job(all.token, 0);
     switch (below(8)) { /* one field */
     case 0:
         hello.head.magic = any64();
@@ -258,14 +258,15 @@ static void put_hello(struct bytes *bytes)
         break;
     }
     add(bytes, &hello, sizeof hello);
-    if (!has_token && below(4) == 0) /* a stranger by its run id, whatever bits change */
-        hurt(bytes, sizeof hello - offsetof(struct hello, run_id) - sizeof hello.run_id);
+    if (!has_token && below(4) == 0) /* a stranger by its job, whatever bits change */
+        hurt(bytes, sizeof hello - sizeof hello.head);
 }
 
 /* Frames of an elastic job, after a hello. */
 static void put_frames(struct bytes *bytes)
 {
-    struct hello hello = hello_from(0, 0, MEMBERSHIP_MAGIC ^ (below(2) ? all.token : any64()));
+    uint64_t job = membership_job(below(2) ? all.token : any64(), 0);
+    struct hello hello = hello_from(0, 0, job);
     add(bytes, &hello, sizeof hello);
     for (uint32_t left = 1 + below(4); left > 0; left--) {
         char text[200];
@@ -278,7 +279,9 @@ static void put_frames(struct bytes *bytes)
                      .value = (int32_t)any64(),
                      .type = MEMBERSHIP_JOIN + below(14),
                      .group = below(4),
-                     .bytes = sizeof frame - sizeof frame.head + length},
+                     .bytes = sizeof frame - sizeof frame.head + length,
+                     .job = below(4) ? job : any64(),
+                     .sequence = below(8) ? 5 - left : any64()},
             .role = (int32_t)below(4),
             .index = (int32_t)any64(),
             .workers = (int32_t)any64(),

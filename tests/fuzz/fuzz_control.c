@@ -6,8 +6,8 @@
  *
  * The cuts make no difference: a reader finds what `first_of` finds in the whole input.
  * - Messages are complete and unchanged, in the order of the input.
- * - control_read keeps to `room`. A foreign magic, another version and a message that is too long
- *   stay refused: no message follows.
+ * - control_read keeps to `room`. A foreign magic, another version and a message of a wrong length,
+ *   job or sequence number stay refused: no message follows.
  * - membership_read ends the text of a frame. It refuses what is shorter than a frame.
  * - A listener returns a hello whose strings are terminated and printable, and leaves the bytes
  *   after it to the caller. It drops everything else.
@@ -34,9 +34,15 @@ struct stream {
     size_t cuts;
 };
 
-/* The begin of the bytes as a reader with a buffer of `room` bytes must see it. *bytes: the length
- * of a CONTROL_MESSAGE. */
-static enum control_read first_of(const uint8_t *data, size_t size, size_t room, size_t *bytes)
+/* The bounds of a reader's messages, and what the earlier ones have left for the next one. */
+struct bounds {
+    size_t least, room;
+    uint64_t job, next;
+};
+
+/* The begin of the bytes as such a reader must see it. *bytes: the length of a CONTROL_MESSAGE. */
+static enum control_read first_of(const uint8_t *data, size_t size, const struct bounds *bounds,
+                                  size_t *bytes)
 {
     struct control_head head = {0};
     memcpy(&head, data, size < sizeof head ? size : sizeof head);
@@ -46,10 +52,21 @@ static enum control_read first_of(const uint8_t *data, size_t size, size_t room,
         return CONTROL_OTHER;
     if (size < sizeof head)
         return CONTROL_NOTHING;
-    if (head.bytes > room - sizeof head)
+    if (head.bytes > bounds->room - sizeof head || head.bytes + sizeof head < bounds->least)
+        return CONTROL_FOREIGN;
+    if (head.sequence < bounds->next || (bounds->job != 0 && head.job != bounds->job))
         return CONTROL_FOREIGN;
     *bytes = sizeof head + head.bytes;
     return size < *bytes ? CONTROL_NOTHING : CONTROL_MESSAGE;
+}
+
+/* A message that begins there has been read. */
+static void go_on(struct bounds *bounds, const uint8_t *data)
+{
+    struct control_head head;
+    memcpy(&head, data, sizeof head);
+    bounds->job = head.job;
+    bounds->next = head.sequence + 1;
 }
 
 static void open_stream(struct stream *stream, const uint8_t *data, size_t size)
@@ -99,24 +116,28 @@ static void close_stream(struct stream *stream)
 /* The sanitizer sees a write beyond `room`: the buffer has exactly this size. */
 static void read_messages(struct stream *stream, size_t room)
 {
+    struct bounds bounds = {.least = sizeof(struct control_head), .room = room};
+    struct control_input input = {0};
     void *message = malloc(room);
-    size_t have = 0, at = 0, bytes = 0;
+    size_t at = 0, bytes = 0;
     enum control_read got = CONTROL_NOTHING;
     CHECK(message);
     while (got == CONTROL_NOTHING && send_piece(stream)) {
-        while ((got = control_read(stream->ours, message, room, &have)) == CONTROL_MESSAGE) {
-            CHECK(first_of(stream->data + at, stream->sent - at, room, &bytes) == got);
-            CHECK(have == bytes && have <= room && memcmp(message, stream->data + at, have) == 0);
+        while ((got = control_read(stream->ours, message, bounds.least, room, &input)) ==
+               CONTROL_MESSAGE) {
+            CHECK(first_of(stream->data + at, stream->sent - at, &bounds, &bytes) == got);
+            CHECK(bytes <= room && memcmp(message, stream->data + at, bytes) == 0);
+            go_on(&bounds, stream->data + at);
             at += bytes;
         }
-        enum control_read wanted = first_of(stream->data + at, stream->sent - at, room, &bytes);
-        CHECK(have <= room);
+        enum control_read wanted = first_of(stream->data + at, stream->sent - at, &bounds, &bytes);
+        CHECK(input.have <= room);
         if (stream->theirs < 0 && wanted == CONTROL_NOTHING)
             wanted = CONTROL_CLOSED;
         CHECK(got == wanted);
     }
     CHECK(got != CONTROL_NOTHING);
-    CHECK(control_read(stream->ours, message, room, &have) == got);
+    CHECK(control_read(stream->ours, message, bounds.least, room, &input) == got);
     free(message);
 }
 
@@ -124,22 +145,23 @@ static void read_messages(struct stream *stream, size_t room)
 
 static void read_frames(struct stream *stream)
 {
-    enum { ROOM = sizeof(struct membership_frame) + MEMBERSHIP_TEXT_BYTES };
     struct membership_reader *reader = calloc(1, sizeof *reader);
     const size_t least = sizeof reader->frame;
+    struct bounds bounds = {.least = least, .room = least + MEMBERSHIP_TEXT_BYTES};
     size_t at = 0, bytes = 0;
     enum control_read got = CONTROL_NOTHING;
     CHECK(reader);
     while (got == CONTROL_NOTHING && send_piece(stream)) {
         while ((got = membership_read(reader, stream->ours)) == CONTROL_MESSAGE) {
-            CHECK(first_of(stream->data + at, stream->sent - at, ROOM, &bytes) == got);
+            CHECK(first_of(stream->data + at, stream->sent - at, &bounds, &bytes) == got);
             CHECK(bytes >= least && reader->text[bytes - least] == '\0');
             CHECK(memcmp(&reader->frame, stream->data + at, least) == 0);
             CHECK(memcmp(reader->text, stream->data + at + least, bytes - least) == 0);
+            go_on(&bounds, stream->data + at);
             at += bytes;
         }
-        enum control_read wanted = first_of(stream->data + at, stream->sent - at, ROOM, &bytes);
-        CHECK(wanted != CONTROL_MESSAGE || bytes < least);
+        enum control_read wanted = first_of(stream->data + at, stream->sent - at, &bounds, &bytes);
+        CHECK(wanted != CONTROL_MESSAGE);
         CHECK((got == CONTROL_CLOSED) == (wanted != CONTROL_NOTHING || stream->theirs < 0));
     }
     CHECK(got == CONTROL_CLOSED);
@@ -167,7 +189,7 @@ static void check_hello(const struct hello *hello, struct stream *stream, bool o
     size_t used = other ? CONTROL_SAME_BYTES : sizeof *hello;
     CHECK(memcmp(hello, stream->data, other ? CONTROL_SAME_BYTES : VERSION) == 0);
     if (other) {
-        CHECK(hello->head.type == 0 && hello->world_size == 0 && hello->run_id == 0);
+        CHECK(hello->head.type == 0 && hello->world_size == 0 && hello->head.job == 0);
         CHECK(!hello->version[0] && !hello->host[0]);
     } else {
         check_text(hello->version, stream->data + VERSION, sizeof hello->version);
@@ -182,6 +204,7 @@ static void check_hello(const struct hello *hello, struct stream *stream, bool o
  * is over. */
 static void wait_for_hello(struct stream *stream)
 {
+    const struct bounds bounds = {.least = sizeof(struct hello), .room = sizeof(struct hello)};
     const int64_t passed_ns = 1, distant_ns = clock_now_ns() + 3600 * NS_PER_S;
     union address any = address_loopback();
     struct listener listener;
@@ -195,9 +218,9 @@ static void wait_for_hello(struct stream *stream)
         (struct pending){.socket = stream->ours, .until_ns = distant_ns};
     while (event == LISTENER_TIMEOUT && listener.pending_count > 0 && send_piece(stream)) {
         event = listener_wait(&listener, passed_ns, NULL, 0, &hello, &socket, NULL);
-        wanted = first_of(stream->data, stream->sent, sizeof hello, &bytes);
+        wanted = first_of(stream->data, stream->sent, &bounds, &bytes);
         bool whole = event == LISTENER_HELLO && wanted == CONTROL_MESSAGE;
-        CHECK(!whole || (hello.head.type == CONTROL_HELLO && bytes == sizeof hello));
+        CHECK(!whole || hello.head.type == CONTROL_HELLO);
         CHECK(event == LISTENER_TIMEOUT || whole || wanted == CONTROL_OTHER);
         CHECK((listener.pending_count == 1) == (wanted == CONTROL_NOTHING && stream->theirs >= 0));
     }
@@ -209,7 +232,7 @@ static void wait_for_hello(struct stream *stream)
         uint32_t type = 0;
         if (wanted == CONTROL_MESSAGE)
             memcpy(&type, stream->data + offsetof(struct control_head, type), sizeof type);
-        CHECK(wanted != CONTROL_OTHER && (type != CONTROL_HELLO || bytes != sizeof hello));
+        CHECK(wanted != CONTROL_OTHER && type != CONTROL_HELLO);
         stream->ours = -1; /* the listener has closed it */
     }
     listener_close(&listener);
@@ -217,7 +240,7 @@ static void wait_for_hello(struct stream *stream)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const size_t rooms[] = {sizeof(struct control_head), 33, 64, 144, 528, 4096};
+    static const size_t rooms[] = {sizeof(struct control_head), 49, 64, 152, 528, 4096};
     struct stream stream;
     if (size == 0 || size > STREAM_BYTES_MOST)
         return 0;

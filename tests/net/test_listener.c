@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include "common/net/control.h"
 #include "tests/lib/capture.h"
@@ -129,6 +130,54 @@ Test(listener, a_hello_of_another_version_is_known_by_its_beginning)
     stream_close(&ours);
     stream_close(&socket);
     listener_close(&listener);
+}
+
+/* Within a connection the job stays the same, and the sequence numbers grow. */
+Test(control, a_message_of_another_job_or_out_of_order_is_foreign)
+{
+    static const struct {
+        uint64_t job, known, sequence;
+        enum control_read got;
+    } cases[] = {{7, 7, 10, CONTROL_MESSAGE}, {7, 0, UINT64_MAX, CONTROL_MESSAGE},
+                 {7, 7, 9, CONTROL_FOREIGN},  {7, 0, 1, CONTROL_FOREIGN},
+                 {8, 7, 10, CONTROL_FOREIGN}, {8, 0, 10, CONTROL_FOREIGN}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct control_input input = {.job = cases[i].known};
+        struct control_head first = {.type = CONTROL_ANSWER, .job = 7, .sequence = 9}, found;
+        struct control_head second = {
+            .type = CONTROL_ANSWER, .job = cases[i].job, .sequence = cases[i].sequence};
+        int pair[2];
+        cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+        cr_assert_eq(control_send(pair[0], &first, sizeof first, NULL, 0, LONG_MS), 0);
+        cr_assert_eq(control_send(pair[0], &second, sizeof second, NULL, 0, LONG_MS), 0);
+        cr_assert_eq(control_read(pair[1], &found, sizeof found, sizeof found, &input),
+                     CONTROL_MESSAGE);
+        cr_expect_eq(control_read(pair[1], &found, sizeof found, sizeof found, &input),
+                     cases[i].got, "case %zu", i);
+        stream_close(&pair[0]);
+        stream_close(&pair[1]);
+    }
+}
+
+/* A process counts its messages on all connections. */
+Test(control, messages_are_numbered_in_their_order)
+{
+    struct control_input inputs[2] = {0};
+    uint64_t last = 0;
+    int pairs[2][2];
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pairs[i]), 0);
+    for (int i = 0; i < 6; i++) {
+        struct control_head sent = {.type = CONTROL_ANSWER}, found;
+        cr_assert_eq(control_send(pairs[i % 2][0], &sent, sizeof sent, NULL, 0, LONG_MS), 0);
+        cr_assert_eq(
+            control_read(pairs[i % 2][1], &found, sizeof found, sizeof found, &inputs[i % 2]),
+            CONTROL_MESSAGE);
+        cr_expect_gt(found.sequence, last);
+        last = found.sequence;
+    }
+    for (int i = 0; i < 4; i++)
+        stream_close(&pairs[i / 2][i % 2]);
 }
 
 /* A message with more bytes than the reader's buffer, or of another type. */

@@ -322,6 +322,7 @@ Test(rendezvous, the_port_is_a_coordinators)
     int listening, socket;
     char address[ADDRESS_URI_BYTES];
     struct hello hello;
+    struct control_input input = {0};
     cr_assert_eq(stream_listen(&where, &listening), 0);
     cr_assert_eq(address_of_socket(listening, &where), 0);
     address_uri(&where, address);
@@ -329,7 +330,7 @@ Test(rendezvous, the_port_is_a_coordinators)
     alarm(RANKS_LIMIT_S);
     while (stream_accept(listening, &socket) != 0)
         usleep(1000);
-    cr_assert_eq(control_receive(socket, &hello, sizeof hello, 20000, NULL, NULL), 0);
+    cr_assert_eq(control_receive(socket, &hello, sizeof hello, &input, 20000, NULL, NULL), 0);
     struct control_head refusal = {.type = CONTROL_MEMBERS, .value = STATUS_USAGE};
     cr_assert_eq(control_send(socket, &refusal, sizeof refusal, NULL, 0, 20000), 0);
     ranks_wait(&rank, 1);
@@ -376,6 +377,7 @@ static void check_refused_by_hand(const struct hello *hello, const char *words)
 {
     struct rank ranks[] = {{.number = 0, .world_size = 3}, {.number = 1, .world_size = 3}};
     struct rendezvous_answer answer = {.text = ""};
+    struct control_input input = {0};
     struct {
         uint64_t magic;
         int32_t status;
@@ -391,7 +393,7 @@ static void check_refused_by_hand(const struct hello *hello, const char *words)
         cr_assert(old.magic == CONTROL_MAGIC && old.status == STATUS_USAGE);
         cr_assert(strstr(old.text, words), "found: %s", old.text);
     }
-    cr_assert_eq(control_receive(socket, &answer, sizeof answer - 1, 20000, NULL, NULL), 0);
+    cr_assert_eq(control_receive(socket, &answer, sizeof answer - 1, &input, 20000, NULL, NULL), 0);
     cr_assert(answer.head.value == STATUS_USAGE && strstr(answer.text, words), "found: %s",
               answer.text);
     stream_close(&socket);
@@ -409,7 +411,7 @@ Test(rendezvous, other_version)
     check_refused_by_hand(&hello, "rank 2 speaks version 99 of the start-up protocol");
     hello.head.protocol = 1;
     check_refused_by_hand(&hello, "rank 2 speaks version 1 of the start-up protocol");
-    hello.run_id = 7; /* another version has the token at a different place */
+    hello.head.job = 7; /* another version has the token at a different place */
     check_refused_by_hand(&hello, "rank 2 speaks version 1 of the start-up protocol");
 }
 
@@ -432,7 +434,6 @@ Test(rendezvous, a_rank_that_ends_before_the_start_is_named)
 /* A message of a collective call, of a rank 0 that is played by hand. */
 struct played {
     struct control_head head;
-    uint64_t turn;
     char data[65536];
 };
 
@@ -441,6 +442,7 @@ static int begin_played(struct rank *rank)
 {
     struct control_head begin = {.type = CONTROL_ANSWER};
     struct hello hello;
+    struct control_input input = {0};
     union address address = address_loopback();
     char uri[ADDRESS_URI_BYTES];
     int listening, socket;
@@ -450,7 +452,7 @@ static int begin_played(struct rank *rank)
     ranks_start(rank, 1, address_uri(&address, uri));
     cr_assert_eq(stream_wait(listening, POLLIN, 0, NULL, NULL), 0);
     cr_assert_eq(stream_accept(listening, &socket), 0);
-    cr_assert_eq(control_receive(socket, &hello, sizeof hello, 20000, NULL, NULL), 0);
+    cr_assert_eq(control_receive(socket, &hello, sizeof hello, &input, 20000, NULL, NULL), 0);
     cr_assert_eq(control_send(socket, &begin, sizeof begin, NULL, 0, 5000), 0);
     stream_close(&listening);
     return socket;
@@ -460,31 +462,53 @@ static int begin_played(struct rank *rank)
 Test(rendezvous, a_failure_without_a_failure_is_one)
 {
     struct played found, failed = {.head.type = CONTROL_WORLD + WORLD_SCATTER + 1};
+    struct control_input input = {0};
     struct rank rank;
     int socket = begin_played(&rank);
-    while (control_receive(socket, &found, sizeof found, 20000, NULL, NULL) == 0)
+    while (control_receive(socket, &found, sizeof found, &input, 20000, NULL, NULL) == 0)
         control_send(socket, &failed, offsetof(struct played, data), "all is well", 11, 5000);
     stream_close(&socket);
     ranks_wait(&rank, 1);
     ranks_all_say(&rank, 1, 1, "all is well");
 }
 
+/* Rank 0 answers the first call as if it were in another job, then as in another call. */
+Test(rendezvous, a_call_of_another_job_or_number_is_refused)
+{
+    for (int i = 0; i < 2; i++) {
+        struct played found;
+        struct control_input input = {0};
+        struct rank rank;
+        int socket = begin_played(&rank);
+        cr_assert_eq(control_receive(socket, &found, sizeof found, &input, 20000, NULL, NULL), 0);
+        found.head.job += i == 0;
+        found.head.sequence += i == 1;
+        cr_assert_eq(control_send(socket, &found, offsetof(struct played, data), found.data,
+                                  2 * (size_t)WORLD_HOST_BYTES, 5000),
+                     0);
+        ranks_wait(&rank, 1);
+        ranks_all_say(&rank, 1, 1, "is in another collective call: gather");
+        stream_close(&socket);
+    }
+}
+
 /* The names of all hosts have no end. */
 Test(rendezvous, the_name_of_a_host_ends)
 {
     struct played found;
+    struct control_input input = {0};
     struct rank rank;
     char longest[WORLD_HOST_BYTES + 1];
     memset(longest, 'x', sizeof longest);
     longest[WORLD_HOST_BYTES - 1] = '\0';
     int socket = begin_played(&rank);
-    cr_assert_eq(control_receive(socket, &found, sizeof found, 20000, NULL, NULL), 0);
+    cr_assert_eq(control_receive(socket, &found, sizeof found, &input, 20000, NULL, NULL), 0);
     cr_assert_eq(found.head.type, CONTROL_WORLD + WORLD_GATHER);
     memset(found.data, 'x', 2 * (size_t)WORLD_HOST_BYTES);
     cr_assert_eq(control_send(socket, &found, offsetof(struct played, data), found.data,
                               2 * (size_t)WORLD_HOST_BYTES, 5000),
                  0);
-    cr_assert_eq(control_receive(socket, &found, sizeof found, 20000, NULL, NULL), 0);
+    cr_assert_eq(control_receive(socket, &found, sizeof found, &input, 20000, NULL, NULL), 0);
     stream_close(&socket);
     ranks_wait(&rank, 1);
     ranks_all_say(&rank, 1, 1, longest);
@@ -595,7 +619,7 @@ Test(rendezvous, ranks_in_different_calls)
     for (int r = 0; r < 3; r++)
         ranks[r] = (struct rank){.number = r, .world_size = 3, .run = another_call};
     ranks_run(ranks, 3);
-    ranks_all_say(ranks, 3, 5, "is in another collective call: gather 3 of group 0, 8 bytes");
+    ranks_all_say(ranks, 3, 5, "is in another collective call: gather 4 of group 0, 8 bytes");
 }
 
 /* -------- the pure parts ---------------------------------------------------------------------- */

@@ -285,13 +285,14 @@ Test(secure, a_message_behind_the_hello_is_seen)
 {
     struct control_head got;
     struct hello found;
-    size_t which, have = 0;
+    struct control_input input = {0};
+    size_t which;
     int other;
     begin();
     int ours = join_and_send(), theirs = await_hello(5);
     cr_assert_eq(listener_wait(&listener, deadline_ms(LONG_MS), &theirs, 1, &found, &other, &which),
                  LISTENER_WATCHED);
-    cr_assert_eq(control_read(theirs, &got, sizeof got, &have), CONTROL_MESSAGE);
+    cr_assert_eq(control_read(theirs, &got, sizeof got, sizeof got, &input), CONTROL_MESSAGE);
     cr_expect_eq(got.value, 7);
     cr_assert_eq(listener_wait(&listener, deadline_ms(10), &theirs, 1, &found, &other, &which),
                  LISTENER_TIMEOUT);
@@ -303,14 +304,16 @@ Test(secure, a_message_behind_the_hello_is_seen)
 Test(secure, what_is_sent_before_a_close_arrives)
 {
     struct control_head got;
+    struct control_input input = {0};
     begin();
     int ours = join_and_send();
     stream_close(&ours);
     cr_expect_eq(ours, -1);
     int theirs = await_hello(5);
-    cr_expect_eq(control_receive(theirs, &got, sizeof got, LONG_MS, NULL, NULL), 0);
+    cr_expect_eq(control_receive(theirs, &got, sizeof got, &input, LONG_MS, NULL, NULL), 0);
     cr_expect_eq(got.value, 7);
-    cr_expect_eq(control_receive(theirs, &got, sizeof got, LONG_MS, NULL, NULL), ECONNRESET);
+    cr_expect_eq(control_receive(theirs, &got, sizeof got, &input, LONG_MS, NULL, NULL),
+                 ECONNRESET);
     stream_close(&theirs);
     end();
 }
@@ -474,14 +477,16 @@ Test(secure, a_send_that_does_not_wait_reports_a_part)
 Test(secure, what_is_sent_before_the_output_ends_arrives)
 {
     struct control_head got;
+    struct control_input input = {0};
     char byte = 7;
     begin();
     int ours = join_and_send();
     secure_end_output(ours);
     int theirs = await_hello(5);
-    cr_expect_eq(control_receive(theirs, &got, sizeof got, LONG_MS, NULL, NULL), 0);
+    cr_expect_eq(control_receive(theirs, &got, sizeof got, &input, LONG_MS, NULL, NULL), 0);
     cr_expect_eq(got.value, 7);
-    cr_expect_eq(control_receive(theirs, &got, sizeof got, LONG_MS, NULL, NULL), ECONNRESET);
+    cr_expect_eq(control_receive(theirs, &got, sizeof got, &input, LONG_MS, NULL, NULL),
+                 ECONNRESET);
     cr_expect_eq(stream_send(theirs, &byte, 1, LONG_MS), 0);
     byte = 0;
     cr_expect_eq(stream_receive(ours, &byte, 1, LONG_MS), 0);

@@ -273,10 +273,11 @@ static enum outcome gets(struct reunion *m, uint32_t epoch, enum shrink_type ans
                                          .identity = 1,
                                          .count = 4,
                                          .guests = 3}};
+    struct control_input input = {.job = m->job};
     int pair[2];
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    cr_assert_eq(shrink_say(pair[0], answer), 0);
-    enum outcome outcome = shrink_obey(m, pair[1], &decision);
+    cr_assert_eq(shrink_say(m, pair[0], answer), 0);
+    enum outcome outcome = shrink_obey(m, pair[1], &input, &decision);
     stream_close(&pair[0]);
     stream_close(&pair[1]);
     return outcome;
@@ -318,7 +319,8 @@ static void knock(struct world *world, uint64_t token, const union address *at)
         struct control_head head;
         uint64_t after;
         struct invitation invitation;
-    } message = {.head.type = SHRINK_KNOCK, .invitation = {.ticket = 5, .at = *at}};
+    } message = {.head = {.type = SHRINK_KNOCK, .job = token},
+                 .invitation = {.ticket = 5, .at = *at}};
     union address door;
     int socket;
     cr_assert(world_door(world, &door));
