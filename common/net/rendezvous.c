@@ -130,16 +130,13 @@ static enum status join(const struct rendezvous *r, int *socket)
 enum {
     STAY_MS = 3000, /* after an error: for ranks that are just starting */
     TELL_MS = 1000, /* for sending one answer; it is short, so the system takes it at once */
-    REFUSED_MOST = 64,
 };
 
 struct gathering {
     const struct rendezvous *rendezvous;
     struct listener listener;
-    int *sockets;              /* by rank */
-    int there;                 /* connected ranks, including rank 0 */
-    int refused[REFUSED_MOST]; /* got the reason, not closed yet */
-    int refused_count;
+    int *sockets;                        /* by rank */
+    int there;                           /* connected ranks, including rank 0 */
     char hosts[][RENDEZVOUS_NAME_BYTES]; /* by rank; "": not connected yet */
 };
 
@@ -220,13 +217,10 @@ int rendezvous_tell(int socket, uint64_t job, enum status status, const char *te
 }
 
 /* A rank that cannot get the answer sees the connection close. */
-static void refuse(struct gathering *g, int socket, uint64_t job, enum status status,
-                   const char *text)
+static void refuse(int socket, uint64_t job, enum status status, const char *text)
 {
     rendezvous_tell(socket, job, status, text);
-    if (g->refused_count == REFUSED_MOST)
-        stream_close(&g->refused[--g->refused_count]);
-    g->refused[g->refused_count++] = socket;
+    stream_close(&socket);
 }
 
 /* For a rank with version 1 of the protocol. */
@@ -252,13 +246,13 @@ static enum status end_start(struct gathering *g, enum status status, const char
     log_error("%s", text);
     for (int rank = 1; rank < g->rendezvous->options->size; rank++) {
         if (g->sockets[rank] >= 0)
-            refuse(g, g->sockets[rank], g->rendezvous->options->token, status, text);
+            refuse(g->sockets[rank], g->rendezvous->options->token, status, text);
         g->sockets[rank] = -1;
     }
     while (stay && g->there < g->rendezvous->options->size &&
            listener_wait(&g->listener, deadline_ns, NULL, 0, &hello, &socket, NULL) ==
                LISTENER_HELLO) {
-        refuse(g, socket, hello.head.job, status, text);
+        refuse(socket, hello.head.job, status, text);
         int rank = hello.head.value;
         if (rank > 0 && rank < g->rendezvous->options->size && !g->hosts[rank][0]) {
             snprintf(g->hosts[rank], sizeof g->hosts[rank], "told");
@@ -306,7 +300,7 @@ static enum status admit(struct gathering *g, const struct hello *hello, int soc
     if (objection(g->rendezvous, hello, g->hosts, text, sizeof text)) {
         if (hello->head.protocol < CONTROL_PROTOCOL)
             answer_old(socket, STATUS_USAGE, text);
-        refuse(g, socket, hello->head.job, STATUS_USAGE, text);
+        refuse(socket, hello->head.job, STATUS_USAGE, text);
         /* One of another job. With another version its job is 0, here unknown. The others start. */
         if (hello->head.job != g->rendezvous->options->token)
             return STATUS_OK;
@@ -434,8 +428,6 @@ static enum status gather(const struct rendezvous *rendezvous, int *sockets)
     g->listener.context = rendezvous->options->cancel_context;
     TRY(wait_for_all(g));
 out:
-    for (int i = 0; i < g->refused_count; i++)
-        stream_close(&g->refused[i]);
     listener_close(&g->listener);
     free(g);
     return status;

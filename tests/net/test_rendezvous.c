@@ -415,6 +415,27 @@ Test(rendezvous, other_version)
     check_refused_by_hand(&hello, "rank 2 speaks version 1 of the start-up protocol");
 }
 
+/* The answer shows nothing that the process has not sent itself. */
+Test(rendezvous, a_stranger_does_not_learn_the_token)
+{
+    struct rank ranks[] = {{.number = 0, .world_size = 2, .token = 5},
+                           {.number = 1, .world_size = 2, .token = 5}};
+    struct hello hello = hello_from(1, 2, 4);
+    struct rendezvous_answer answer = {.text = ""};
+    struct control_input input = {0};
+    char address[64];
+    ranks_address(address);
+    ranks_start(&ranks[0], 1, address);
+    int socket = say_hello(address, &hello);
+    cr_assert_eq(control_receive(socket, &answer, sizeof answer - 1, &input, 20000, NULL, NULL), 0);
+    cr_assert(answer.head.value == STATUS_USAGE && strstr(answer.text, "belongs to another job"));
+    cr_assert_eq(answer.head.job, 4);
+    stream_close(&socket);
+    ranks_start(&ranks[1], 1, address);
+    ranks_wait(ranks, 2);
+    ranks_all_well(ranks, 2);
+}
+
 Test(rendezvous, a_rank_that_ends_before_the_start_is_named)
 {
     struct rank ranks[] = {{.number = 0, .world_size = 4}, {.number = 1, .world_size = 4}};
