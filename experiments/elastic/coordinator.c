@@ -162,6 +162,14 @@ static void hear_join(struct coordinator *c, struct seat *seat)
                     "this server serves another server's job; give the workers that job's --join");
         return;
     }
+    uint64_t job = seat->last.head.job;
+    if (job != c->own_job && job != membership_job(c->options.token, 0)) {
+        seat_refuse(c, seat, STATUS_USAGE,
+                    "this process belongs to an earlier job than the server, or the server has "
+                    "another job's --checkpoint; start a worker again, and a server with an empty "
+                    "--checkpoint folder");
+        return;
+    }
     if (worker && !returns && c->ended) {
         seat_refuse(c, seat, STATUS_USAGE, JOB_HAS_ENDED);
         return;
@@ -221,7 +229,8 @@ static void hear_summon(struct coordinator *c, struct seat *seat)
     }
     address_set_port(&there, (int)(seat->last.port & 0xffff));
     address_uri(&there, from);
-    bool again = job->summoned && job->index == seat->last.index && strcmp(job->address, from) == 0;
+    bool again = job->summoned && job->index == seat->last.index &&
+                 job->first_id == seat->last.id && strcmp(job->address, from) == 0;
     if (c->has_job && !again) {
         seat_refuse(c, seat, STATUS_USAGE,
                     "this server has a job already; end it, or name another one");
@@ -236,6 +245,7 @@ static void hear_summon(struct coordinator *c, struct seat *seat)
     job->summoned = c->has_job = true;
     job->index = seat->last.index;
     job->generation = seat->last.head.group;
+    job->first_id = seat->last.id;
     snprintf(job->options, sizeof job->options, "%s", seat->reader.text);
     memcpy(job->address, from, sizeof job->address);
     monitor_wake(&c->monitor);

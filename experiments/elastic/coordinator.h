@@ -47,6 +47,7 @@ struct coordinator_job {
     char options[COORDINATOR_JOB_BYTES]; /* the first worker's member_options.job */
     bool summoned; /* another server's job: this one is server `index` there */
     int index;
+    uint32_t first_id;   /* of that job */
     uint32_t generation; /* if summoned: of a durable job; 0: it has not begun, or is not durable */
     char address[MEMBER_ADDRESS_BYTES]; /* of its own coordinator, or of the other server's */
 };
@@ -56,11 +57,12 @@ struct job_record {
     uint64_t token;
     struct coordinator_job job;
     uint32_t generation; /* the last one that has begun, or may have; 0: there is no record */
+    uint32_t first_id;   /* of the job's members; random and below 2^31, so that members of another
+                            job do not fit */
     /* Only of the first server. */
     int servers;
-    uint32_t first_id, next_id; /* of the job's members. The first one is random and below 2^31, so
-                                   that members of another job do not fit. */
-    uint64_t images;            /* as in struct coordinator, like the next one */
+    uint32_t next_id;
+    uint64_t images; /* as in struct coordinator, like the next one */
     bool finished;
     int worker_count;
     uint32_t workers[COORDINATOR_MEMBERS]; /* ids of the generation's workers */

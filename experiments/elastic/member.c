@@ -292,7 +292,7 @@ enum status member_open(struct member **out, const struct member_options *option
         return FAIL(STATUS_NO_MEMORY, "membership: out of memory");
     member->options = *options;
     member->durable = options->durable;
-    member->job = membership_job(options->token, 0);
+    member->job = membership_job(options->token, options->first_id);
     member->socket = -1;
     atomic_store(&member->until, UINT64_MAX);
     monitor_init(&member->monitor);
@@ -509,6 +509,8 @@ static enum status reach(struct member *member, bool (*stop)(void))
     TRY(membership_connect(options->address, options->token,
                            left_ms > FIRST_MS || !answered ? left_ms : FIRST_MS, is_stopped, &stop,
                            &member->socket));
+    if (member->reader.input.job != 0)
+        member->job = member->reader.input.job;
     member->reader.input = (struct control_input){0};
     member->lost = member->joined = member->heard = false;
     TRY(thread_start(&member->thread, "psring-member", run, member));

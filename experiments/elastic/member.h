@@ -51,6 +51,7 @@ struct member_options {
     enum member_role role;
     int index;           /* a server's number, from 0 */
     bool durable;        /* a server's, from its file: the job survives its servers */
+    uint32_t first_id;   /* a server's: its job (struct job_record); 0: not known */
     const char *job;     /* a worker's options that must be equal on all workers, one per line */
     uint64_t join_after; /* a worker's: joins when the job has done this many steps */
     int64_t timeout_ms;  /* a coordinator that is silent for longer is lost */
@@ -178,7 +179,7 @@ enum membership_type {
  *     ABORT   lost           lost     END to all                     lost          lost
  *     BEAT    nothing, as long as it comes: a member that is silent, or closes, is lost
  *
- * (1) or refused by END, and gone.
+ * (1) or refused by END, and gone. So is a member of another job.
  * (2) A connection gets a seat only if its hello has the job's token and a seat is free. It loses
  * the seat after MEMBERSHIP_JOIN_MS without JOIN or SUMMON. END has the reason in all these cases.
  * (3) In a durable job, if the member belongs to the last generation. Its earlier seat is lost.

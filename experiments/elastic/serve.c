@@ -256,6 +256,8 @@ enum status elastic_serve(struct config *serve)
     if (status == STATUS_OK && job->summoned) {
         /* This server joins another server's job, so it needs no coordinator. */
         log_info("server %d of the job at %s", job->index, job->address);
+        if (record.generation == 0)
+            record.first_id = job->first_id; /* for its record */
         coordinator_close(&coordinator);
         if (folder)
             status = record_begun(&config, job->generation, &record);
@@ -274,6 +276,7 @@ enum status elastic_serve(struct config *serve)
                                  .role = MEMBER_SERVER,
                                  .index = job->summoned ? job->index : 0,
                                  .durable = record.generation > 0,
+                                 .first_id = record.first_id,
                                  .timeout_ms = (int64_t)(serve->timeout * 1000),
                                  .startup_timeout_ms = (int64_t)(serve->startup_timeout * 1000)}));
     TRY(serve_all(&config, &generation, &record));

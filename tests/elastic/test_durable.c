@@ -18,7 +18,8 @@ enum { FIRST_ID = 1000 };
 
 static char folder[64];
 static int servers = 1;
-static struct one second; /* the second server */
+static uint32_t first_id = FIRST_ID; /* of the job at `listens_at` */
+static struct one second;            /* the second server */
 
 static void second_joins(void)
 {
@@ -64,7 +65,7 @@ static void open_coordinator(int workers_first)
     options.checkpoint = folder;
     read_record(&record);
     if (record.generation == 0)
-        record.first_id = FIRST_ID;
+        record.first_id = first_id;
     open_job(&options, &record);
     if (record.generation == 0)
         coordinator_set_servers(coordinator, servers);
@@ -214,17 +215,23 @@ Test(durable, who_is_not_of_the_last_generation_is_refused)
     end_durable();
 }
 
-/* Sends RETURN on a connection of its own. */
-static int return_raw(uint32_t id, uint32_t generation, uint64_t step)
+/* Sends such a frame on a connection of its own. */
+static int join_raw(struct membership_frame frame, uint32_t job)
 {
     int socket = join_nothing();
-    say(socket,
+    frame.head.job = membership_job(TOKEN, job);
+    say(socket, frame, "--batch=8\n");
+    return socket;
+}
+
+static int return_raw(uint32_t id, uint32_t generation, uint64_t step)
+{
+    return join_raw(
         (struct membership_frame){.head = {.type = MEMBERSHIP_RETURN, .group = generation},
                                   .role = MEMBER_WORKER,
                                   .id = id,
                                   .place.step = step},
-        "--batch=8\n");
-    return socket;
+        FIRST_ID);
 }
 
 Test(durable, a_member_returns_once_and_with_a_known_generation)
@@ -364,6 +371,77 @@ Test(durable, a_server_that_is_started_again_takes_its_place)
     end_meeting(&server, STATUS_OK);
     assert_place(&workers[0], 2, 0, 1, 3);
     member_close(&earlier.member);
+    end_durable();
+}
+
+/* Another job begins at the same address and with the same token. */
+Test(durable, members_of_an_earlier_job_do_not_enter_the_next_one)
+{
+    struct member_options options = {.token = TOKEN,
+                                     .address = listens_at,
+                                     .role = MEMBER_SERVER,
+                                     .durable = true,
+                                     .first_id = FIRST_ID,
+                                     .timeout_ms = LONG_MS,
+                                     .startup_timeout_ms = LONG_MS};
+    struct one *worker = &workers[0], *earlier = &workers[1], old_server = {0};
+    struct capture capture;
+    const char *words = "belongs to an earlier job";
+    begin(1);
+    *earlier = *worker;
+    member_close(&server.member);
+    coordinator_close(&coordinator);
+    folder_free(folder);
+    folder_new(folder);
+    first_id = FIRST_ID + 100;
+    open_coordinator(1);
+    capture_start(&capture);
+    returns(earlier, 5);
+    end_meeting(earlier, STATUS_USAGE);
+    capture_stop(&capture);
+    cr_assert(strstr(capture.text, words), "%s", capture.text);
+    await_refusal(join_raw((struct membership_frame){.head.type = MEMBERSHIP_JOIN}, FIRST_ID),
+                  STATUS_USAGE, words);
+    /* A server that knew the job from its own record. */
+    cr_assert_eq(member_open(&old_server.member, &options), STATUS_OK);
+    returns(&old_server, MEMBER_NO_STEP);
+    end_meeting(&old_server, STATUS_USAGE);
+    member_close(&old_server.member);
+    options.first_id = first_id;
+    cr_assert_eq(member_open(&server.member, &options), STATUS_OK);
+    returns(&server, MEMBER_NO_STEP);
+    wait_for_seats(1);
+    joins(worker, MEMBER_WORKER);
+    end_meeting(worker, STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    assert_place(worker, 1, 0, 1, 0);
+    end_durable();
+}
+
+/* It keeps the number in its record, so that it can show it when it is started again. */
+Test(durable, a_summoned_server_knows_its_job)
+{
+    struct coordinator *idle;
+    struct coordinator_job job;
+    const struct coordinator_options options = {.token = TOKEN,
+                                                .address = "tcp://127.0.0.1:0",
+                                                .timeout_ms = LONG_MS,
+                                                .startup_timeout_ms = LONG_MS,
+                                                .checkpoint = folder};
+    const struct job_record own = {.first_id = FIRST_ID + 100};
+    begin(1);
+    cr_assert_eq(coordinator_open(&idle, &options, &own), STATUS_OK);
+    const char *place = coordinator_address(idle);
+    cr_assert_eq(coordinator_summon(coordinator, place, 1, "--batch=8\n"), STATUS_OK);
+    cr_assert_eq(coordinator_wait_job(idle, &job), STATUS_OK);
+    cr_assert(job.summoned && job.first_id == FIRST_ID, "found %u", job.first_id);
+    /* It may come again, but not for another job. */
+    cr_assert_eq(coordinator_summon(coordinator, place, 1, "--batch=8\n"), STATUS_OK);
+    monitor_enter(&coordinator->monitor);
+    coordinator->first_id++;
+    monitor_leave(&coordinator->monitor);
+    cr_assert_eq(coordinator_summon(coordinator, place, 1, "--batch=8\n"), STATUS_USAGE);
+    coordinator_close(&idle);
     end_durable();
 }
 
