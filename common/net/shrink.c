@@ -373,10 +373,11 @@ static enum outcome commit(struct attempt *a, struct view *next)
 /* Finds out which former members have ended meanwhile. */
 static void find_missing(struct attempt *a)
 {
-    const struct members *missing = &shrink_newest_base(a)->missing;
+    const struct members missing = shrink_missing(a);
     for (int i = 0; i < a->reunion->count; i++) {
-        bool due = a->comers[i].probe_ms < PROBE_EVERY_MS_MOST && a->comers[i].fate != ENDED;
-        if (!members_have(missing, i) || address_port(&a->reunion->at[i]) == 0 || !due)
+        bool due = a->comers[i].probe_ms < PROBE_EVERY_MS_MOST && a->comers[i].fate != COME &&
+                   a->comers[i].fate != ENDED;
+        if (!members_have(&missing, i) || address_port(&a->reunion->at[i]) == 0 || !due)
             continue;
         probe(a, i);
         shrink_hold(a);
@@ -410,9 +411,10 @@ static enum outcome lead(struct attempt *a)
 
 /* -------- a comer ----------------------------------------------------------------------------- */
 
-enum outcome shrink_obey(struct reunion *m, int socket, struct control_input *input,
+enum outcome shrink_obey(struct attempt *a, int socket, struct control_input *input,
                          const struct decision *decision)
 {
+    struct reunion *m = a->reunion;
     const struct word *word = &decision->word;
     const struct view *next = &word->view;
     const struct view earlier = m->promise;
@@ -434,13 +436,14 @@ enum outcome shrink_obey(struct reunion *m, int socket, struct control_input *in
             m->at[i] = decision->at[i];
     }
     int error = shrink_say(m, socket, SHRINK_READY);
-    if (error == 0)
+    if (error != ETIMEDOUT) /* a leader that has closed may have sent AGAIN before */
         error =
             shrink_await(socket, input, &answer, sizeof answer, SHRINK_GO, 2L * SHRINK_ANSWER_MS);
     if (error == 0)
         enter(m);
     if (error == ECANCELED) /* the leader has sent no GO */
         m->promise = earlier;
+    a->timed_out = a->timed_out || error == ETIMEDOUT; /* it need not be waited for as long again */
     return error == 0 ? AGREED : AGAIN;
 }
 
@@ -484,7 +487,7 @@ static enum outcome hear_leader(struct attempt *a, int leader, int socket,
     case SHRINK_EXCLUDED:
         return OUT;
     case SHRINK_DECISION:
-        return shrink_obey(a->reunion, socket, input, decision);
+        return shrink_obey(a, socket, input, decision);
     default:
         return AGAIN;
     }

@@ -176,7 +176,7 @@ int shrink_say(const struct reunion *reunion, int socket, enum shrink_type type)
 int shrink_await(int socket, struct control_input *input, struct word *word, size_t room,
                  enum shrink_type type, int64_t timeout_ms);
 /* Promises the leader's decision and waits for GO. */
-enum outcome shrink_obey(struct reunion *reunion, int socket, struct control_input *input,
+enum outcome shrink_obey(struct attempt *a, int socket, struct control_input *input,
                          const struct decision *decision);
 /* Sends HOLD to all comers. Does not wait, because a stopped comer reads nothing. */
 void shrink_hold(struct attempt *a);
@@ -187,6 +187,9 @@ const struct view *shrink_newest_base(const struct attempt *a);
 /* Those whose majority may continue: the members of the last world, and the voters of the newer
  * promises of those who come. */
 struct members shrink_voters(const struct attempt *a);
+
+/* Former members of that world or of those promises, unless they are known to have ended. */
+struct members shrink_missing(const struct attempt *a);
 
 /* Whom the next world may have: the members of the last one, as far as all who come promised. */
 struct members shrink_eligible(const struct attempt *a);

@@ -382,14 +382,15 @@ int shrink_invite(struct attempt *a, const struct claim *own, struct view *next)
             m->count = comer->claim.count;
         size += members_have(&next->members, i);
     }
-    int first = m->count, most = m->door ? m->door->most : 0;
+    int first = m->count, called = a->called, most = m->door ? m->door->most : 0;
     for (int i = 0; i < known; i++) {
         const struct claim *claim = i == m->identity ? own : &a->comers[i].claim;
         if (i != m->identity && a->comers[i].fate != COME)
             continue;
         for (int g = 0; g < SHRINK_GUESTS_MOST && claim->guests[g].ticket != 0; g++) {
-            int guests = m->count - first;
-            if (guests < SHRINK_GUESTS_MOST && guests < size && (most == 0 || size + guests < most))
+            int guests = m->count - first, failed = a->called - called - guests;
+            if (failed < SHRINK_GUESTS_MOST && guests < SHRINK_GUESTS_MOST && guests < size &&
+                (most == 0 || size + guests < most))
                 call_on(a, &claim->guests[g], next);
         }
     }
@@ -453,7 +454,7 @@ static enum outcome follow_leader(struct attempt *a, int socket)
         m->job = word->head.job;
         m->promise = (struct view){.members = word->view.members}; /* it is free to promise */
         m->epoch = 0;
-        outcome = shrink_obey(m, socket, &input, decision);
+        outcome = shrink_obey(a, socket, &input, decision);
     }
     free(decision);
     if (outcome != AGREED)

@@ -45,14 +45,35 @@ static const struct view *promise_of(const struct attempt *a, int identity)
     return comer->fate == COME ? &comer->claim.promise : NULL;
 }
 
+/* The promise of a member of the last world that is newer than that world; NULL: none. */
+static const struct view *newer_promise_of(const struct attempt *a, const struct view *base,
+                                           int identity)
+{
+    const struct view *promise = promise_of(a, identity);
+    bool newer = promise && members_have(&base->members, identity) && promise->epoch > base->epoch;
+    return newer ? promise : NULL;
+}
+
 struct members shrink_voters(const struct attempt *a)
 {
     const struct view *base = shrink_newest_base(a);
     struct members set = base->members;
     for (int i = 0; i < a->reunion->count; i++) {
-        const struct view *promise = promise_of(a, i);
-        if (promise && members_have(&base->members, i) && promise->epoch > base->epoch)
+        const struct view *promise = newer_promise_of(a, base, i);
+        if (promise)
             members_include(&set, &promise->voters);
+    }
+    return set;
+}
+
+struct members shrink_missing(const struct attempt *a)
+{
+    const struct view *base = shrink_newest_base(a);
+    struct members set = base->missing;
+    for (int i = 0; i < a->reunion->count; i++) {
+        const struct view *promise = newer_promise_of(a, base, i);
+        if (promise)
+            members_include(&set, &promise->missing);
     }
     return set;
 }
@@ -75,18 +96,18 @@ bool shrink_decide(const struct attempt *a, const struct members *set, struct vi
     bool founded = false;
     *next = (struct view){.epoch = a->reunion->epoch,
                           .founders = base->founders,
-                          .missing = base->missing,
+                          .missing = shrink_missing(a),
                           .voters = shrink_voters(a)};
-    for (int i = 0; i < a->reunion->count; i++) {
+    for (int i = 0; i < SHRINK_RANKS_MOST; i++) {
         const struct comer *comer = &a->comers[i];
         if (comer->fate == COME && comer->claim.epoch > next->epoch)
             next->epoch = comer->claim.epoch;
         bool stays = promise_of(a, i) && members_have(set, i);
         if (stays)
             members_add(&next->members, i);
-        else if (members_have(&base->members, i))
+        else if (members_have(&next->voters, i))
             members_add(&next->missing, i);
-        if (comer->fate == ENDED) /* if it had continued, this world could not follow */
+        if (stays || comer->fate == ENDED) /* if it had continued, this world could not follow */
             members_remove(&next->missing, i);
         founded = founded || (stays && members_have(&base->founders, i));
     }

@@ -410,7 +410,7 @@ inline decide()
 #ifndef FAULT_NO_FOUNDER
         valid = valid && (members[me] & next_founders[me]) != 0;
 #endif
-        next_missing[me] = (next_missing[me] | (base & ~members[me])) & ~refusing;
+        next_missing[me] = (next_missing[me] | (next_voters[me] & ~members[me])) & ~refusing;
         if
         :: valid && HAS(narrow, me) && invites && !added && !HAS(refusing | silent, LAST) ->
             added = true;

@@ -200,6 +200,49 @@ Test(shrink_vote, who_has_not_ended_is_missing)
     end(a);
 }
 
+/* 0 and 4 have entered {0, 1, 2, 3, 4}; 1, 2 and 3 have only promised it. 0 has ended. 4 may
+ * continue alone once 1, 2 and 3 have ended, so it is missing from {1, 2, 3}. Then 5, which they
+ * let in, may not continue alone. */
+Test(shrink_vote, a_promised_newcomer_is_missing)
+{
+    struct view promise = view_of(1, 0x1f);
+    struct attempt *a = leader(1);
+    struct members set;
+    struct view next;
+    a->reunion->count = 5;
+    a->reunion->promise = promise;
+    comes(a, 2, view_of(0, 0xf), promise);
+    comes(a, 3, view_of(0, 0xf), promise);
+    a->comers[0].fate = ENDED;
+    a->comers[4].fate = SILENT;
+    set = shrink_eligible(a);
+    cr_expect(shrink_decide(a, &set, &next));
+    cr_expect_eq(next.members.words[0], 0xe);
+    cr_expect_eq(next.missing.words[0], 0x10);
+    a->comers[4].fate = ENDED;
+    cr_expect(shrink_decide(a, &set, &next));
+    cr_expect(members_are_none(&next.missing));
+    end(a);
+}
+
+/* 1 has promised {0, 1} without 3 and 4. They may have entered a world with 0, which 1 has only
+ * promised before: they stay missing, although 1 was in no world in which they are. */
+Test(shrink_vote, the_missing_of_a_promise_stay_missing)
+{
+    struct attempt *a = leader(1);
+    struct members set;
+    struct view next;
+    a->reunion->count = 5;
+    a->reunion->promise = view_of(3, 0x3);
+    a->reunion->promise.missing = set_of(0x18);
+    a->comers[0].fate = a->comers[2].fate = a->comers[3].fate = ENDED;
+    set = shrink_eligible(a);
+    cr_expect(shrink_decide(a, &set, &next));
+    cr_expect_eq(next.members.words[0], 0x2);
+    cr_expect_eq(next.missing.words[0], 0x10);
+    end(a);
+}
+
 Test(shrink_vote, epochs_rise)
 {
     struct attempt *a = leader(0);
@@ -277,7 +320,10 @@ static enum outcome gets(struct reunion *m, uint32_t epoch, enum shrink_type ans
     int pair[2];
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     cr_assert_eq(shrink_say(m, pair[0], answer), 0);
-    enum outcome outcome = shrink_obey(m, pair[1], &input, &decision);
+    struct attempt *a = shrink_attempt_new(m, false, 1000);
+    cr_assert(a);
+    enum outcome outcome = shrink_obey(a, pair[1], &input, &decision);
+    free(a);
     stream_close(&pair[0]);
     stream_close(&pair[1]);
     return outcome;
