@@ -94,11 +94,13 @@ struct control_head {
     uint32_t type;
     uint32_t group; /* by type: the group of ranks or the generation of members */
     uint64_t bytes; /* after this head */
-    /* The run id; before there is one, the job's token. MEMBERS: membership_job. An answer has that
-     * of its hello, so that no stranger learns the token. */
+    /* The run id; before there is one, and at doors, the job's token. SHRINK: the first world's run
+     * id, or the ticket of a newcomer. MEMBERS: membership_job. An answer has that of its hello, so
+     * that no stranger learns the token. */
     uint64_t job;
     /* WORLD: the number of the call in its group, equal on all ranks. Others: control_send counts
-     * the messages of this process, so the number grows on each connection. */
+     * the messages of this process, so the number grows on each connection. A message that is sent
+     * again keeps its number: no reader takes it twice. */
     uint64_t sequence;
 };
 

@@ -135,11 +135,12 @@ static enum status failed(const struct exchange *e, int error, int index,
     name_rank(e, index, who, sizeof who);
     if (error == 0)
         snprintf(text, sizeof text,
-                 "%s is in another collective call: %s %llu of group %u, %zu bytes; rank %d is in "
+                 "%s is in another %s: %s %llu of group %u, %zu bytes; rank %d is in "
                  "%s %llu of group %u, %zu bytes; start all ranks with the same options",
-                 who, call_name(found->type), (unsigned long long)found->sequence, found->group,
-                 (size_t)found->bytes, e->world->rank, call, (unsigned long long)mine->sequence,
-                 mine->group, (size_t)mine->bytes);
+                 who, found->job == mine->job ? "collective call" : "job", call_name(found->type),
+                 (unsigned long long)found->sequence, found->group, (size_t)found->bytes,
+                 e->world->rank, call, (unsigned long long)mine->sequence, mine->group,
+                 (size_t)mine->bytes);
     else if (error != ETIMEDOUT)
         snprintf(text, sizeof text, "%s: %s has closed its connection%s%s; see its own message",
                  call, who, error == ECONNRESET ? "" : ": ",

@@ -4,7 +4,7 @@
  *
  *   - job.checkpoint, the record: the job's options, and the number and workers of the last
  *     generation. The first server writes it before each generation. Another server writes once
- *     where its coordinator listens.
+ *     where its coordinator listens, and the job's first number.
  *   - weights.checkpoint, the first server's: worker 0's weights, optimizer and position at the
  *     beginning of a generation. Between generations worker 0 has them in host memory, so no step
  *     waits for a copy.

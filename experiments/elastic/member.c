@@ -509,8 +509,8 @@ static enum status reach(struct member *member, bool (*stop)(void))
     TRY(membership_connect(options->address, options->token,
                            left_ms > FIRST_MS || !answered ? left_ms : FIRST_MS, is_stopped, &stop,
                            &member->socket));
-    if (member->reader.input.job != 0)
-        member->job = member->reader.input.job;
+    if (member->id != 0) /* it belongs to the job of its last generation */
+        member->job = member->frame.head.job;
     member->reader.input = (struct control_input){0};
     member->lost = member->joined = member->heard = false;
     TRY(thread_start(&member->thread, "psring-member", run, member));

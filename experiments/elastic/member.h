@@ -201,8 +201,8 @@ struct membership_frame {
     int32_t role, index;       /* enum member_role, a server's number; a rank */
     int32_t workers, servers;  /* GENERATION */
     uint32_t port;             /* at which rank 0 listens, at `address` */
-    uint32_t id;               /* GENERATION, RETURN: the member's number in a durable job. NOTE,
-                                  SUMMON: not 0 if the job is durable. Else 0 */
+    uint32_t id;               /* GENERATION, RETURN: the member's number in a durable job. SUMMON:
+                                  the job's first number. NOTE: not 0 if the job is durable */
     unsigned char address[16]; /* written by address_pack */
     struct member_place place; /* JOIN, CHANGE: its step is that of the change */
 };

@@ -508,7 +508,9 @@ Test(rendezvous, a_call_of_another_job_or_number_is_refused)
                                   2 * (size_t)WORLD_HOST_BYTES, 5000),
                      0);
         ranks_wait(&rank, 1);
-        ranks_all_say(&rank, 1, 1, "is in another collective call: gather");
+        ranks_all_say(&rank, 1, 1,
+                      i == 0 ? "is in another job: gather"
+                             : "is in another collective call: gather");
         stream_close(&socket);
     }
 }
