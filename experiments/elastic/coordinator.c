@@ -170,7 +170,7 @@ static void hear_join(struct coordinator *c, struct seat *seat)
                     "--checkpoint folder");
         return;
     }
-    if (worker && !returns && c->ended) {
+    if (worker && !returns && (c->ended || c->finished)) {
         seat_refuse(c, seat, STATUS_USAGE, JOB_HAS_ENDED);
         return;
     }
@@ -455,10 +455,15 @@ static void let_in(struct coordinator *c, const struct hello *hello, int socket)
         seat_refuse(c, seat, STATUS_USAGE, JOB_HAS_ENDED);
 }
 
+bool coordinator_keeps_out(const struct coordinator *c, const struct seat *seat)
+{
+    return !c->ended && (seat_is_worker(seat) || !job_is_durable(c));
+}
+
 /* The member may only be stopped; it then reads this text when it continues. */
 static void lose_silent(struct coordinator *c, struct seat *seat)
 {
-    if (!c->ended)
+    if (coordinator_keeps_out(c, seat))
         membership_say(seat->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_TIMEOUT,
                        "this process was silent for too long: stopped, or its host could not be "
                        "reached; the job continues without it, and a worker can join again");
@@ -514,6 +519,17 @@ static void look_at_all(struct coordinator *c, int64_t due_ns, int64_t now_ns)
     }
 }
 
+/* The time for which this process was stopped counts for nobody. */
+static void put_off_deadlines(struct coordinator *c, int64_t due_ns, int64_t now_ns)
+{
+    int64_t *deadlines[] = {&c->return_by_ns, &c->leave_by_ns, &c->close_by_ns};
+    int64_t pause_ns = now_ns - due_ns;
+    for (size_t i = 0; i < sizeof deadlines / sizeof *deadlines; i++) {
+        if (*deadlines[i] != 0 && pause_ns >= MEMBERSHIP_BEAT_MS * NS_PER_MS)
+            *deadlines[i] += pause_ns;
+    }
+}
+
 static void *run(void *argument)
 {
     struct coordinator *c = argument;
@@ -531,6 +547,7 @@ static void *run(void *argument)
             seat_hear(c, c->seats[which]);
         int64_t now_ns = clock_now_ns();
         if (now_ns >= look_ns) {
+            put_off_deadlines(c, look_ns, now_ns);
             look_at_all(c, look_ns, now_ns);
             look_ns = now_ns + MEMBERSHIP_BEAT_MS * NS_PER_MS;
         }

@@ -197,6 +197,9 @@ void coordinator_forget(struct coordinator *c, struct seat *seat);
 void coordinator_end_all(struct coordinator *c, enum status status, const char *text);
 /* Whether the job survives its servers. No job does before its first generation. */
 bool job_is_durable(const struct coordinator *c);
+/* Whether this member cannot come back once it is lost, and is to learn that. A server of a durable
+ * job can. */
+bool coordinator_keeps_out(const struct coordinator *c, const struct seat *seat);
 /* Writes the record of a durable job, else does nothing. */
 enum status coordinator_record(const struct coordinator *c);
 

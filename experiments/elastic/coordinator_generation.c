@@ -248,6 +248,8 @@ static void end_well(struct coordinator *c, int64_t now_ns)
                  servers, c->servers, (double)c->options.startup_timeout_ms / 1000);
     c->ended = true;
     c->ended_well = job_is_durable(c);
+    c->worker_count = 0; /* a server that starts again waits for no worker */
+    coordinator_record(c);
     c->close_by_ns = now_ns + c->options.startup_timeout_ms * NS_PER_MS;
     for (int i = c->count - 1; i >= 0; i--) {
         if (!is_first_server(c->seats[i]))
@@ -321,9 +323,10 @@ static void lose_the_late(struct coordinator *c, int64_t now_ns)
         if (seat->state != SEAT_RUNNING)
             continue;
         log_warn("%s %s: lost", seat_name(seat, name, sizeof name), how);
-        membership_say(seat->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_TIMEOUT,
-                       "this process took too long to leave a generation that is over; the job "
-                       "continues without it");
+        if (coordinator_keeps_out(c, seat))
+            membership_say(seat->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_TIMEOUT,
+                           "this process took too long to leave a generation that is over; the job "
+                           "continues without it");
         seat_lost(c, seat, how);
     }
 }

@@ -17,12 +17,11 @@ struct missing_server {
     int index;
 };
 
-/* Whether the job needs server `index`, also to let it hear of the end. In a durable job it may
- * join by itself. */
+/* Whether the job needs server `index`. In a durable job it may join by itself. One that has files
+ * does, also after the end. */
 static bool lacks(const struct coordinator *c, int index)
 {
-    return !c->closing && (!c->ended || c->ended_well) && !c->left[index] &&
-           !coordinator_server(c, index);
+    return !c->closing && !c->ended && !coordinator_server(c, index);
 }
 
 /* `context` is a struct missing_server. */
@@ -162,7 +161,8 @@ static enum status lead(struct coordinator *coordinator, const struct job_record
     for (int i = 1; record->generation == 0 && config_server(config, i, address, sizeof address);
          i++)
         TRY(coordinator_summon(coordinator, address, i, record->job.options));
-    TRY(coordinator_summon_lacking(coordinator, config));
+    if (config->servers > 1)
+        TRY(coordinator_summon_lacking(coordinator, config));
 out:
     return status;
 }

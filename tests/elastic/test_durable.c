@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/checkpoint/checkpoint.h"
 #include "experiments/config/config.h"
 #include "experiments/elastic/elastic.h"
@@ -357,6 +358,39 @@ Test(durable, a_server_without_a_record_is_summoned_again)
 }
 
 /* A server that is started again may be faster than the news of its end. */
+/* Pretends that all who wait have been silent for too long. */
+static void all_fall_silent(void)
+{
+    monitor_enter(&coordinator->monitor);
+    for (int i = 0; i < coordinator->count; i++) {
+        if (coordinator->seats[i]->state == SEAT_WAITING)
+            coordinator->seats[i]->heard_ns -= coordinator->options.timeout_ms * NS_PER_MS;
+    }
+    monitor_leave(&coordinator->monitor);
+}
+
+/* They may only be stopped. The worker gets a reason; the server can return. */
+Test(durable, a_silent_server_may_return)
+{
+    const struct membership_frame frame = {.head.type = MEMBERSHIP_JOIN, .role = MEMBER_SERVER};
+    struct membership_reader reader;
+    begin(2);
+    restart(2);
+    int silent_server = join_raw(frame, FIRST_ID), silent_worker = return_raw(FIRST_ID + 1, 1, 5);
+    wait_for_seats(2);
+    all_fall_silent();
+    await_refusal(silent_worker, STATUS_TIMEOUT, "was silent for too long");
+    cr_assert_eq(read_until(silent_server, MEMBERSHIP_END, &reader), CONTROL_CLOSED);
+    stream_close(&silent_server);
+    returns(&server, MEMBER_NO_STEP);
+    for (int i = 0; i < 2; i++)
+        returns(&workers[i], 6);
+    for (int i = 0; i < 2; i++)
+        end_meeting(&workers[i], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    end_durable();
+}
+
 Test(durable, a_server_that_is_started_again_takes_its_place)
 {
     struct one earlier;
