@@ -417,7 +417,7 @@ static const char *why_foreign(const struct pending *pending, enum control_read 
     if (error == EKEYREJECTED)
         return "has other keys than this process (--secure)";
     if (error == EPROTO)
-        return "does not use TLS, as this process does (--secure)";
+        return "does not use TLS 1.3 as this process does (--secure)";
     if (got == CONTROL_FOREIGN && memcmp(&pending->hello, tls, sizeof tls) == 0)
         return "uses TLS (--secure), unlike this process";
     return got == CONTROL_CLOSED ? "closed before it introduced itself"

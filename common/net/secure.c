@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -43,12 +42,12 @@ struct session {
     _Atomic bool joining;   /* connecting: the lock guards all fields but `has_input` */
     _Atomic bool has_input; /* decrypted, and not read */
     bool holds_output;
-    int error;           /* secure_error */
-    int io_error;        /* of the last send(2) or recv(2) */
-    bool met;            /* the other end has the keys */
-    bool ended;          /* the end of the stream has arrived */
-    bool heard, foreign; /* bytes have arrived; the first one is not of TLS */
-    uint64_t records;    /* sent with this key */
+    int error;        /* secure_error */
+    int io_error;     /* of the last send(2) or recv(2) */
+    bool met;         /* the other end has the keys */
+    bool ended;       /* the end of the stream has arrived */
+    bool heard;       /* bytes have arrived */
+    uint64_t records; /* sent with this key */
     unsigned char *queue;
     size_t queued;
     bool ends_output;               /* joining: nothing follows the queue */
@@ -350,12 +349,9 @@ static int bio_write(BIO *bio, const char *bytes, int count)
 
 static int bio_read(BIO *bio, char *bytes, int count)
 {
-    enum { TLS_ALERT = 21, TLS_HANDSHAKE = 22 };
     struct session *session = BIO_get_data(bio);
     BIO_clear_retry_flags(bio);
     ssize_t got = recv(session->socket, bytes, (size_t)count, MSG_DONTWAIT);
-    if (got > 0 && !session->heard)
-        session->foreign = bytes[0] != TLS_ALERT && bytes[0] != TLS_HANDSHAKE;
     session->heard = session->heard || got > 0;
     session->ended = session->ended || got == 0;
     if (got < 0 && is_busy(errno))
@@ -373,6 +369,17 @@ static long bio_control(BIO *bio, int command, long number, void *pointer)
     return command == BIO_CTRL_FLUSH;
 }
 
+/* Whether OpenSSL's error is that one end does not accept the keys of the other one. */
+static bool keys_differ(void)
+{
+    int reason = ERR_GET_REASON(ERR_peek_error());
+    return reason == SSL_R_CERTIFICATE_VERIFY_FAILED ||
+           reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE ||
+           reason == SSL_R_TLSV1_ALERT_UNKNOWN_CA || reason == SSL_R_SSLV3_ALERT_BAD_CERTIFICATE ||
+           reason == SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN ||
+           reason == SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED;
+}
+
 /* Converts `done`, the result of OpenSSL's last call: 0 after success, EAGAIN if the call must be
  * repeated, else the error. The end of the stream is ECONNRESET, too. */
 static int error_of(struct session *session, int done)
@@ -384,7 +391,7 @@ static int error_of(struct session *session, int done)
     if (found == SSL_ERROR_WANT_READ || found == SSL_ERROR_WANT_WRITE)
         return EAGAIN;
     if (found == SSL_ERROR_SSL && !session->ended)
-        return session->error = session->foreign ? EPROTO : session->met ? EBADMSG : EKEYREJECTED;
+        return session->error = session->met ? EBADMSG : keys_differ() ? EKEYREJECTED : EPROTO;
     return session->ended || session->io_error == 0 ? ECONNRESET : session->io_error;
 }
 
@@ -769,13 +776,11 @@ out:
 
 void secure_close(void)
 {
-    uint64_t one = 1;
     if (secure_is_on) {
         monitor_enter(&secure.lock);
         secure.ends = true;
         monitor_leave(&secure.lock);
-        ssize_t written = write(secure.wake, &one, sizeof one);
-        (void)written;
+        eventfd_write(secure.wake, 1);
         thread_join(&secure.thread);
         monitor_fini(&secure.lock);
     }

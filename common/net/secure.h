@@ -74,7 +74,8 @@ bool secure_has_heard(int socket);
 bool secure_holds_output(int socket);
 
 /* Why the session cannot be used. EKEYREJECTED: the other end has other keys. EPROTO: it does not
- * use TLS. EBADMSG: bytes were changed on their way. 0: another reason, or none. */
+ * use TLS 1.3 as this process does. EBADMSG: bytes were changed on their way. 0: another reason, or
+ * none. */
 int secure_error(int socket);
 
 extern bool secure_is_on; /* set by secure_open */
