@@ -301,8 +301,10 @@ static enum status read_tls(const char *folder)
     else if (SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1 ||
              SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) != 1 ||
              SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") != 1 ||
+             SSL_CTX_set1_groups_list(context, "X25519") != 1 ||
+             SSL_CTX_set1_sigalgs_list(context, "ed25519") != 1 ||
              SSL_CTX_set_num_tickets(context, 0) != 1)
-        status = tls_failed("TLS 1.3 with AES-128-GCM");
+        status = tls_failed("TLS 1.3 with X25519, Ed25519 and AES-128-GCM");
     TRY(status);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);

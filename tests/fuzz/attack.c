@@ -359,7 +359,7 @@ static void put_zmq(struct bytes *bytes)
  * other keys for the exchange. */
 static void add_client_hello(struct bytes *bytes)
 {
-    static const char *const groups[] = {"X25519", "P-521", "ffdhe2048"};
+    static const char *const groups[] = {"X25519", "P-521", "ffdhe2048", "ffdhe8192"};
     uint8_t hello[4096];
     SSL *ssl = SSL_new(all.tls);
     BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
@@ -368,7 +368,7 @@ static void add_client_hello(struct bytes *bytes)
         if (below(3) == 0)
             SSL_set_max_proto_version(ssl, TLS1_2_VERSION);
         if (below(3) == 0)
-            SSL_set1_groups_list(ssl, groups[below(3)]);
+            SSL_set1_groups_list(ssl, groups[below(4)]);
         (void)SSL_connect(ssl);
         int length = BIO_read(out, hello, sizeof hello);
         add(bytes, hello, length > 0 ? (size_t)length : 0);

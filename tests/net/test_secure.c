@@ -137,6 +137,8 @@ Test(secure, keys_that_are_no_keys_are_refused)
 
 /* -------- strangers --------------------------------------------------------------------------- */
 
+static const char *groups = "X25519"; /* of a stranger's key exchange */
+
 /* A program with OpenSSL at the listener, with the key of this folder; NULL: none. */
 static void *be_stranger(void *keys)
 {
@@ -145,6 +147,7 @@ static void *be_stranger(void *keys)
     snprintf(path, sizeof path, "%s/tls.pem", keys ? (const char *)keys : "");
     bool ready = !keys || (SSL_CTX_use_certificate_file(context, path, SSL_FILETYPE_PEM) == 1 &&
                            SSL_CTX_use_PrivateKey_file(context, path, SSL_FILETYPE_PEM) == 1);
+    ready = ready && SSL_CTX_set1_groups_list(context, groups) == 1;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     SSL *ssl = SSL_new(context);
     struct hello hello = hello_from(1, 2, 0);
@@ -207,6 +210,18 @@ Test(secure, tls_with_the_keys_is_let_in)
     int socket = await_hello(1);
     stream_close(&socket);
     pthread_join(member, NULL);
+    end();
+}
+
+/* Others cost this process up to a thousand times as much, before it knows the keys. */
+Test(secure, a_key_exchange_without_x25519_is_refused)
+{
+    static const char *const others_groups[] = {"ffdhe8192", "P-521:P-256", "X448"};
+    begin();
+    for (size_t i = 0; i < sizeof others_groups / sizeof *others_groups; i++) {
+        groups = others_groups[i];
+        refuses(folder, "does not use TLS 1.3");
+    }
     end();
 }
 

@@ -65,6 +65,19 @@ if grep -q '^0\{31\}1 .* lo$' /proc/net/if_inet6; then
     same 3 --backend ring --transport zmq --subnet ::1/128
 fi
 
+# A host's policy without the algorithms of these keys has no effect.
+cat >"$folder/policy" <<END
+openssl_conf = openssl
+[openssl]
+ssl_conf = ssl
+[ssl]
+system_default = policy
+[policy]
+Groups = P-521
+SignatureAlgorithms = RSA+SHA256
+END
+OPENSSL_CONF=$folder/policy same 2 --backend ring --transport tcp
+
 # listens PORT: whether a process listens there.
 listens()
 {
