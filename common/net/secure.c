@@ -40,7 +40,7 @@ struct session {
     SSL *ssl;
     int socket;
     _Atomic bool joining;   /* connecting: the lock guards all fields but `has_input` */
-    _Atomic bool has_input; /* decrypted, and not read */
+    _Atomic bool has_input; /* decrypted, or an error, and not read */
     bool holds_output;
     int error;        /* secure_error */
     int io_error;     /* of the last send(2) or recv(2) */
@@ -676,7 +676,7 @@ ssize_t secure_receive_session(int socket, struct iovec *pieces, int count)
     if (!session)
         return clear_receive(socket, pieces, count);
     int error = EAGAIN;
-    size_t all = 0, at = 0, got;
+    size_t all = 0, at = 0;
     if (!atomic_load_explicit(&session->joining, memory_order_acquire))
         error = session->error;
     while (error == 0 && count > 0) {
@@ -686,16 +686,15 @@ ssize_t secure_receive_session(int socket, struct iovec *pieces, int count)
             count--;
             continue;
         }
+        size_t got = 0;
         ERR_clear_error();
         error = error_of(session, SSL_read_ex(session->ssl, (unsigned char *)pieces->iov_base + at,
                                               pieces->iov_len - at, &got));
-        if (error != 0)
-            break;
         at += got;
         all += got;
     }
-    atomic_store_explicit(&session->has_input, error == 0 && SSL_pending(session->ssl) > 0,
-                          memory_order_relaxed);
+    bool more = error == 0 ? SSL_pending(session->ssl) > 0 : all > 0 && error != EAGAIN;
+    atomic_store_explicit(&session->has_input, more, memory_order_relaxed);
     if (all > 0 || error == 0 || (error == ECONNRESET && session->ended))
         return (ssize_t)all;
     errno = error;

@@ -64,7 +64,8 @@ void secure_end_output(int socket);
 /* Waits until the handshake of a connecting end is over. 0, or an errno value. */
 int secure_settle(int socket, int64_t deadline_ns);
 
-/* Whether decrypted bytes wait that poll(2) does not report. Any thread. */
+/* Whether decrypted bytes, or an error behind them, wait that poll(2) does not report. Any
+ * thread. */
 bool secure_has_input(int socket);
 
 /* Whether the other end of an accepted connection has sent anything. */

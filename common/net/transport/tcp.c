@@ -247,7 +247,8 @@ static void receive(struct tcp_peer *peer, bool *moved, bool *all)
     do
         got = secure_receive(peer->fd, payload ? pieces : pieces + 1, payload ? 2 : 1);
     while (got < 0 && errno == EINTR);
-    *all = got < (ssize_t)(left + sizeof peer->input - have);
+    *all = got < (ssize_t)(left + sizeof peer->input - have) &&
+           !(secure_is_on && secure_has_input(peer->fd)); /* an error follows the bytes */
     peer->readable = !*all || peer->hung_up;
     if (got <= 0) {
         if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
