@@ -37,7 +37,8 @@ enum status secure_write_keys(const char *folder);
  * Refuses keys that other users can read. Errors: logged. */
 enum status secure_open(const char *folder);
 
-/* No protected connection may be in use. Does nothing if secure_open has not succeeded. */
+/* No protected connection may be in use. Drops what secure_end has left to be sent. Does nothing if
+ * secure_open has not succeeded. */
 void secure_close(void);
 
 /* For ZeroMQ: a text of each key, and the public key's bytes. NULL: without secure_open. */
@@ -55,7 +56,7 @@ const struct secure_curve *secure_curve(void);
 int secure_begin(int socket, bool accepted);
 
 /* Ends the session, if there is one. True: the connection still has to send what is queued. The
- * thread closes it then, or after a few seconds. */
+ * thread closes it then, after a few seconds, or in secure_close. */
 bool secure_end(int socket);
 
 /* shutdown(2) of the output. The queue is sent first. */
