@@ -72,7 +72,7 @@ static enum status nobody_there(const struct rendezvous *rendezvous, int error, 
         snprintf(met, sizeof met,
                  "the program there closes the connection, as with --secure on one side only");
     else if (error == EKEYREJECTED)
-        snprintf(met, sizeof met, "the program there has other keys than --secure names here");
+        snprintf(met, sizeof met, "a program there had other keys than --secure names here");
     else if (error == EPROTO)
         snprintf(met, sizeof met, "the program there is not psring");
     else if (error == EPROTONOSUPPORT)
