@@ -14,10 +14,11 @@
  * Then the connection is closed, reset, half closed, or kept open. One that is open sends nothing,
  * or a byte now and then. A flood is many such connections at once.
  *
- * Without --token all attacks come from strangers: no attack may change a run. With the token of an
- * elastic job (as in psring serve --token), half of the hellos have it. A process with it gets a
- * seat and sends anything except a JOIN with the job's options, which would make it a worker. At a
- * port with --secure it remains a stranger.
+ * Without --token all attacks come from strangers: no attack may change a run. With the token of a
+ * job (as in psring serve --token), half of the hellos have it. At an elastic job a process with it
+ * gets a seat and sends anything except a JOIN with the job's options, which would make it a
+ * worker. At a rendezvous it is a rank of another world size, which ends the start. At a port with
+ * --secure it remains a stranger.
  *
  * --idle opens N connections that send nothing and stay open, prints "idle", makes the attacks, and
  * ends with the processes.
@@ -231,6 +232,10 @@ static void put_hello(struct bytes *bytes)
     struct hello hello = hello_from((int)below(5) - 1, (int)below(5), any64());
     if (has_token)
         hello.head.job = membership_job(all.token, 0);
+    if (has_token && below(2) == 0) {
+        hello.head.job = all.token;
+        hello.world_size = 1;
+    }
     switch (below(8)) { /* one field */
     case 0:
         hello.head.magic = any64();

@@ -20,19 +20,33 @@ WORKERS=2 ATTACKS=1500 IDLE=2000
 GROWN_KB_MOST=65536
 common=(--model lenet --batch 8 --log-steps 1 --reduce-order ring --token secret)
 
+# end_children: only those that run, because another process may have the number of one that has ended.
+end_children()
+{
+    local pids
+    mapfile -t pids < <(jobs -pr)
+    ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}"
+}
+at_end end_children
+
 # start NAME COMMAND...: start psring, with the keys $secure if it is not empty; its process is the last of $pids, and its output is in $folder/NAME.
 start()
 {
     : >"$folder/$1"
     PSRING_SECURE=$secure "$psring" "${@:2}" >"$folder/$1" 2>&1 &
     pids+=($!)
-    at_end kill -KILL $!
 }
 
-# says WORDS: wait until a process prints the words.
+# says WORDS: wait until a process prints the words. All processes still run.
 says()
 {
-    within grep -qe "$1" "$folder"/out.* || fail "$what: no '$1': $(tail -n 4 "$folder"/out.*)"
+    within said_or_ended "$1"
+    grep -qe "$1" "$folder"/out.* || fail "$what: no '$1': $(tail -n 4 "$folder"/out.*)"
+}
+
+said_or_ended()
+{
+    grep -qe "$1" "$folder"/out.* || (($(jobs -pr | wc -l) < ${#pids[@]} + ${#idle[@]}))
 }
 
 # attacked OPTION...: attack the processes. False: one ended before the last attack.
@@ -59,7 +73,6 @@ idle()
     : >"$out"
     "$attack" --idle $IDLE 0 "${pids[@]}" >"$out" 2>&1 &
     idle+=($!)
-    at_end kill -KILL $!
     within grep -q idle "$out" || fail "$what: no connections: $(cat "$out")"
 }
 
@@ -96,11 +109,12 @@ serve()
 }
 
 # met STEPS OPTION...: rank 0 is attacked while it waits for the others, with idle connections, and all ranks are while
-# they train.
+# they train. With --secure half of the attackers know the token: one hello that rank 0 reads would end the start.
 met()
 {
-    local steps=$1 port rank world=$WORKERS place
+    local steps=$1 port rank world=$WORKERS place token=()
     shift
+    [[ ! $secure ]] || token=(--token secret)
     [[ $1 != ps ]] || world=$((WORKERS + 1))
     port=$(free_port)
     for ((rank = 0; rank < world; rank++)); do
@@ -108,11 +122,11 @@ met()
         start out.$rank train --data "$data" --backend "$@" "${common[@]}" --steps "$steps" --compute real:40 "${place[@]}"
         ((rank == 0)) || continue
         within listens_at "$port" || fail "$what: rank 0 does not listen: $(cat "$folder/out.0")"
-        attacked $ATTACKS || fail "$what: rank 0 has ended: $(cat "$folder/out.0")"
+        attacked "${token[@]}" $ATTACKS || fail "$what: rank 0 has ended: $(cat "$folder/out.0")"
         idle
     done
     says '^epoch'
-    attacked $ATTACKS || in_time=0
+    attacked "${token[@]}" $ATTACKS || in_time=0
     idle
 }
 
