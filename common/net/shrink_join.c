@@ -510,9 +510,9 @@ static enum status nobody_opens(const struct door *door, const char *unknown, in
 {
     return FAIL(
         STATUS_TIMEOUT,
-        "--join %s: no worker of a job can be reached there: %s. Has the job ended? Give the "
-        "address that its worker 0 prints. On one host that is 127.0.0.1; with --subnet "
-        "others can join",
+        "--join %s: no worker of a job can be reached there: %s. Give the last address that a "
+        "worker 0 of the job has printed: it changes with worker 0. A job that starts on one host "
+        "listens on that host only, unless it has --subnet",
         door->address, unknown ? unknown : strerror(error));
 }
 

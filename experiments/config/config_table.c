@@ -556,8 +556,9 @@ static void follow_build(struct config_table *table, int at)
         spec->choices = spec->missing ? backend_names() : backend_choices();
     if (ability == 0)
         return;
-    snprintf(table->help[at], sizeof table->help[at], "%s For %s.", spec->help,
-             backends_that(ability, names, sizeof names));
+    int length = snprintf(table->help[at], sizeof table->help[at], "%s For %s.", spec->help,
+                          backends_that(ability, names, sizeof names));
+    CHECK(length > 0 && (size_t)length < sizeof table->help[at]);
     spec->help = table->help[at];
 }
 

@@ -15,7 +15,7 @@
 #include "common/base/status.h"
 #include "experiments/config/config.h"
 
-enum { CONFIG_OPTIONS_MAX = 92, CONFIG_HELP_BYTES = 256 };
+enum { CONFIG_OPTIONS_MAX = 92, CONFIG_HELP_BYTES = 512 };
 
 /* The words of --placement and --reduce-order, in the order of their enums; NULL ends them. */
 extern const char *const config_placement_words[], *const config_reduce_order_words[];

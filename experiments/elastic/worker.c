@@ -259,12 +259,16 @@ static enum status one_generation(const struct config *job, struct generation *g
                                   struct world *world, struct roll *roll, bool newcomer)
 {
     enum status status;
+    const bool again = roll->count > 0;
     struct config config = *job; /* config_resolve fills in values of this world */
-    if ((newcomer || roll->count > 0) && config.radix > world->size)
+    if ((newcomer || again) && config.radix > world->size)
         config.radix = world->size > 2 ? world->size : 2;
     TRY(config_resolve(&config, world));
     TRY(agree_on_start(g, world, config.batch, newcomer));
     TRY(call_roll(roll, world, g->start.step));
+    if (world->rank > 0 && (newcomer || again)) /* worker 0 prints more */
+        log_info("is now worker %d of %d, after step %llu", world->rank, world->size,
+                 (unsigned long long)g->start.step);
     open_doors(&config, world);
     TRY(train_generation(&config, world, g));
     status = world_barrier(world, NULL); /* a worker that has lost the last average gets it */
@@ -351,6 +355,11 @@ static enum status survive(struct config *config)
                left ? "left" : "ended", (unsigned long long)g.own.step,
                (unsigned long long)g.own_images);
     status = left ? STATUS_OK : status;
+    if (left && world->size == 1)
+        status =
+            FAIL(STATUS_TRANSPORT,
+                 "the last worker has left: the job has ended, and its weights are lost; start "
+                 "it again, or let others join before");
     if (status != STATUS_OK)
         world_fail(world, status, "another rank has ended with an error");
     world_close(&world);
