@@ -173,14 +173,6 @@ static int64_t turn_ns(int rank)
     return (rank < RANKS_APART ? rank : RANKS_APART) * NS_PER_S / 4;
 }
 
-/* Rank 0 may be the one that ended, and its host may be cut off. Open MPI's variable tells the
- * first rank on the next host. */
-static bool reports_the_end(int rank)
-{
-    const char *on_this_host = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-    return rank <= 1 || (on_this_host && rank == atoi(on_this_host));
-}
-
 static void watch_start(struct watchdog *watchdog, int64_t now_ns)
 {
     const struct watchdog_options *options = &watchdog->options;
@@ -191,7 +183,7 @@ static void watch_start(struct watchdog *watchdog, int64_t now_ns)
     if (watchdog->asked_ns && now_ns - watchdog->asked_ns >= NS_PER_S / 2) {
         /* The rank that ended first has logged its reason, or its launcher has. This rank is not at
          * fault. */
-        log_message(reports_the_end(options->rank) ? LOG_INFO : LOG_DEBUG,
+        log_message(options->rank == 0 ? LOG_INFO : LOG_DEBUG,
                     "asked to end (SIGTERM) while %s: if no user asked for this, another rank "
                     "ended first",
                     doing);
