@@ -4,8 +4,8 @@
 #
 # Trains alternately with and without it, on this machine, over loopback. On a machine that other processes use, only the
 # ratio within one pair means something. Prints the mean time of a step of each run. At the end it prints the median of
-# the pairs' ratios with its 95% interval, and whether the pairs can tell the limit from 0. Two equal trainings differ by
-# a few per cent, so this needs many short pairs (60 take about ten minutes).
+# the pairs' ratios with its 95% interval, and whether the pairs can tell the limit from 0. Two equal trainings differ, so
+# this needs many short pairs.
 # Options of train, for example --backend rhd, replace: --backend ring --steps 40 --batch 32.
 #
 #   --of WHAT        timeline (default) or elastic

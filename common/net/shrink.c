@@ -148,7 +148,7 @@ static int64_t earlier_ns(int64_t a_ns, int64_t b_ns)
 static struct members awaited(const struct attempt *a)
 {
     const struct reunion *m = a->reunion;
-    struct members set = shrink_voters(a);
+    struct members set = shrink_inherited(a).voters;
     for (int i = 0; i < SHRINK_RANKS_MOST; i++) {
         if (i <= m->identity || i >= m->count || a->comers[i].fate != ABSENT)
             members_remove(&set, i);
@@ -373,7 +373,7 @@ static enum outcome commit(struct attempt *a, struct view *next)
 /* Finds out which former members have ended meanwhile. */
 static void find_missing(struct attempt *a)
 {
-    const struct members missing = shrink_missing(a);
+    const struct members missing = shrink_inherited(a).missing;
     for (int i = 0; i < a->reunion->count; i++) {
         bool due = a->comers[i].probe_ms < PROBE_EVERY_MS_MOST && a->comers[i].fate != COME &&
                    a->comers[i].fate != ENDED;

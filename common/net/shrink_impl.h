@@ -184,12 +184,9 @@ void shrink_hold(struct attempt *a);
 /* The last world that a process here has entered. */
 const struct view *shrink_newest_base(const struct attempt *a);
 
-/* Those whose majority may continue: the members of the last world, and the voters of the newer
- * promises of those who come. */
-struct members shrink_voters(const struct attempt *a);
-
-/* Former members of that world or of those promises, unless they are known to have ended. */
-struct members shrink_missing(const struct attempt *a);
+/* What the next world takes over from the last one and from its members' newer promises. voters:
+ * their majority may continue. missing: former members, unless they are known to have ended. */
+struct view shrink_inherited(const struct attempt *a);
 
 /* Whom the next world may have: the members of the last one, as far as all who come promised. */
 struct members shrink_eligible(const struct attempt *a);

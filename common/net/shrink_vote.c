@@ -45,37 +45,19 @@ static const struct view *promise_of(const struct attempt *a, int identity)
     return comer->fate == COME ? &comer->claim.promise : NULL;
 }
 
-/* The promise of a member of the last world that is newer than that world; NULL: none. */
-static const struct view *newer_promise_of(const struct attempt *a, const struct view *base,
-                                           int identity)
-{
-    const struct view *promise = promise_of(a, identity);
-    bool newer = promise && members_have(&base->members, identity) && promise->epoch > base->epoch;
-    return newer ? promise : NULL;
-}
-
-struct members shrink_voters(const struct attempt *a)
+struct view shrink_inherited(const struct attempt *a)
 {
     const struct view *base = shrink_newest_base(a);
-    struct members set = base->members;
+    struct view next = *base;
+    next.voters = base->members;
     for (int i = 0; i < a->reunion->count; i++) {
-        const struct view *promise = newer_promise_of(a, base, i);
-        if (promise)
-            members_include(&set, &promise->voters);
+        const struct view *promise = promise_of(a, i);
+        if (!promise || !members_have(&base->members, i) || promise->epoch <= base->epoch)
+            continue;
+        members_include(&next.voters, &promise->voters);
+        members_include(&next.missing, &promise->missing);
     }
-    return set;
-}
-
-struct members shrink_missing(const struct attempt *a)
-{
-    const struct view *base = shrink_newest_base(a);
-    struct members set = base->missing;
-    for (int i = 0; i < a->reunion->count; i++) {
-        const struct view *promise = newer_promise_of(a, base, i);
-        if (promise)
-            members_include(&set, &promise->missing);
-    }
-    return set;
+    return next;
 }
 
 struct members shrink_eligible(const struct attempt *a)
@@ -94,10 +76,9 @@ bool shrink_decide(const struct attempt *a, const struct members *set, struct vi
 {
     const struct view *base = shrink_newest_base(a);
     bool founded = false;
-    *next = (struct view){.epoch = a->reunion->epoch,
-                          .founders = base->founders,
-                          .missing = shrink_missing(a),
-                          .voters = shrink_voters(a)};
+    *next = shrink_inherited(a);
+    next->epoch = a->reunion->epoch;
+    next->members = (struct members){0};
     for (int i = 0; i < SHRINK_RANKS_MOST; i++) {
         const struct comer *comer = &a->comers[i];
         if (comer->fate == COME && comer->claim.epoch > next->epoch)

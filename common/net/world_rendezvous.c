@@ -58,8 +58,8 @@ static const char *call_name(uint32_t type)
 struct exchange {
     struct world *world;
     const struct group *group;
-    /* What this rank sends, and expects from the other ranks: the type is CONTROL_WORLD + the call,
-     * and CALL_FAILED has a status. */
+    /* This rank sends it, and expects it from the others. Its type is CONTROL_WORLD + the call.
+     * CALL_FAILED has a status. */
     struct control_head mine;
 };
 

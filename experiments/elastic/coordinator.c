@@ -519,7 +519,7 @@ static void look_at_all(struct coordinator *c, int64_t due_ns, int64_t now_ns)
     }
 }
 
-/* The time for which this process was stopped counts for nobody. */
+/* Adds the time for which this process was stopped. */
 static void put_off_deadlines(struct coordinator *c, int64_t due_ns, int64_t now_ns)
 {
     int64_t *deadlines[] = {&c->return_by_ns, &c->leave_by_ns, &c->close_by_ns};

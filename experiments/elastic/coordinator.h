@@ -48,7 +48,7 @@ struct coordinator_job {
     bool summoned; /* another server's job: this one is server `index` there */
     int index;
     uint32_t first_id;   /* of that job */
-    uint32_t generation; /* if summoned: of a durable job; 0: it has not begun, or is not durable */
+    uint32_t generation; /* if summoned, that of a durable job; 0 before the first one */
     char address[MEMBER_ADDRESS_BYTES]; /* of its own coordinator, or of the other server's */
 };
 
@@ -95,9 +95,8 @@ void coordinator_set_servers(struct coordinator *coordinator, int servers);
 enum status coordinator_summon(struct coordinator *coordinator, const char *address, int index,
                                const char *job);
 
-/* Starts a thread that summons the servers that the job lacks, as often as necessary: a server that
- * dies before it has a record does not come back by itself. Their addresses are in `config`, which
- * is borrowed. */
+/* Starts a thread that summons the servers that the job lacks, again and again. A server that dies
+ * before it has a record would not return. Their addresses are in `config`, which is borrowed. */
 enum status coordinator_summon_lacking(struct coordinator *coordinator,
                                        const struct config *config);
 
@@ -108,8 +107,8 @@ void coordinator_end(struct coordinator *coordinator, enum status why, const cha
 void coordinator_close(struct coordinator **coordinator);
 
 /* The state of the coordinator's thread. coordinator.c has the interface, the thread and the
- * messages of members; serve.c has the summons. coordinator_generation.c chooses the members of the
- * next generation, and ends a generation. */
+ * messages of members. coordinator_generation.c begins and ends generations. serve.c has the
+ * summons. */
 
 enum seat_state {
     SEAT_NEW,     /* has sent its hello */

@@ -1,7 +1,7 @@
 /*
  * Workers that join a running job and leave it. A job is a sequence of *generations*. Within a
  * generation the members are fixed, and everything works as in a job that was started with this
- * number of ranks: a world by rendezvous, ranks 0 to W - 1 for workers, then the servers. A
+ * number of ranks. They meet at a rendezvous; workers are the first ranks, before the servers. A
  * *coordinator* (coordinator.h), a thread of the first server, chooses the members and ranks of the
  * next generation. Every worker and server is a *member*. It is connected to the coordinator as
  * long as it lives.
@@ -51,7 +51,7 @@ struct member_options {
     enum member_role role;
     int index;           /* a server's number, from 0 */
     bool durable;        /* a server's, from its file: the job survives its servers */
-    uint32_t first_id;   /* a server's: its job (struct job_record); 0: not known */
+    uint32_t first_id;   /* a server's job (struct job_record); 0: not known */
     const char *job;     /* a worker's options that must be equal on all workers, one per line */
     uint64_t join_after; /* a worker's: joins when the job has done this many steps */
     int64_t timeout_ms;  /* a coordinator that is silent for longer is lost */

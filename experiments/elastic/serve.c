@@ -17,7 +17,7 @@ struct missing_server {
     int index;
 };
 
-/* Whether the job needs server `index`. In a durable job it may join by itself. One that has files
+/* Whether the job needs server `index`. In a durable job it may join without. One that has files
  * does, also after the end. */
 static bool lacks(const struct coordinator *c, int index)
 {
@@ -57,7 +57,8 @@ static enum status hear_answer(int socket, struct membership_reader *reader,
     return STATUS_TRANSPORT;
 }
 
-/* timeout_ms: to reach the server; 0: no limit. STATUS_STOPPED: it needs no summons. */
+/* `timeout_ms` limits the time to reach the server (0: no limit). STATUS_STOPPED: it needs no
+ * summons. */
 static enum status summon(struct missing_server *missing, const char *address, const char *job,
                           int64_t timeout_ms, struct membership_reader *reader, const char **why)
 {

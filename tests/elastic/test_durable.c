@@ -216,7 +216,7 @@ Test(durable, who_is_not_of_the_last_generation_is_refused)
     end_durable();
 }
 
-/* Sends such a frame on a connection of its own. */
+/* Opens a connection and sends such a frame. */
 static int join_raw(struct membership_frame frame, uint32_t job)
 {
     int socket = join_nothing();
