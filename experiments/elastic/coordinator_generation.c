@@ -251,8 +251,8 @@ static void end_well(struct coordinator *c, int64_t now_ns)
     c->worker_count = 0; /* a server that starts again waits for no worker */
     coordinator_record(c);
     c->close_by_ns = now_ns + c->options.startup_timeout_ms * NS_PER_MS;
-    for (int i = c->count - 1; i >= 0; i--) {
-        if (!is_first_server(c->seats[i]))
+    for (int i = c->count - 1; i >= 0; i--) { /* one that is new may be the first server */
+        if (c->seats[i]->state != SEAT_NEW && !is_first_server(c->seats[i]))
             membership_say(c->seats[i]->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_OK, NULL);
     }
     end_first_server(c, now_ns);
