@@ -39,22 +39,19 @@ exec_on_host()
 }
 
 # The first process of the run's process namespace. When it ends, the kernel ends every process of the run, on all
-# hosts. A filter drops mpirun's warning about a race with our agent, which is frequent and harmless.
+# hosts. mpirun's own words go to the file $1, because psring's last line names the rank that failed.
 # shellcheck disable=SC2016  # expanded by the shell that runs it
 RUN_INIT='
 trap "[ -z \$child ] || kill -TERM \$child" TERM
-exec 3> >(exec grep --line-buffered -v "plm:rsh: Warning: setpgid" >&2)
-filter=$!
-OPAL_OUTPUT_STDERR_FD=3 "$@" <&0 &
+words=$1
+shift
+OPAL_OUTPUT_STDERR_FD=3 "$@" <&0 3>"$words" &
 child=$!
 while :; do
     status=0
     wait $child || status=$?
     kill -0 $child 2>/dev/null || break
 done
-exec 3>&-
-(sleep 2; kill $filter) >/dev/null 2>&1 & # a mpirun that crashed leaves processes that hold the other end
-wait $filter
 exit $status'
 
 # Replaces ssh: HOST COMMAND, where a shell parses COMMAND.
@@ -196,10 +193,23 @@ run()
     wait_until_begun
     local status=0
     wait $run_pid || status=$?
-    compgen -G "$run_directory/rank.*" >/dev/null ||
-        echo "vcluster.sh: mpirun could not start $1; --mca orte_execute_quiet 0 shows why" >&2
+    report_losses "$1" >&2
     rm -rf "$run_directory"
     return $status
+}
+
+# Prints which rank mpirun has lost. The other ranks do not know it before they have met.
+report_losses() # COMMAND
+{
+    local words=$run_directory/mpirun host
+    if ! compgen -G "$run_directory/rank.*" >/dev/null; then
+        echo "vcluster.sh: mpirun could not start $1:"
+        grep -Ev '^-*$|Warning: setpgid' "$words" || true # the warning is about a race with our agent, and harmless
+        return
+    fi
+    sed -n 's/^mpirun noticed that process rank \(.*\) with PID .* on node \(.*\) exited on \(signal .*\)\.$/vcluster.sh: rank \1 on \2 was ended by \3/p' "$words"
+    host=$(sed -n 's/^ *Remote daemon:.* on node host//p' "$words")
+    [[ ! $host ]] || echo "vcluster.sh: rank $(first_rank_on "$host") on host$host is lost, its host does not answer"
 }
 
 # Becomes mpirun, in a new session and process namespace. Ends with this script, even after a SIGKILL.
@@ -224,10 +234,8 @@ start_mpirun()
         --mca orte_tmpdir_base "$run_directory" --mca orte_fork_agent "/bin/sh $run_directory/begin"
         --mca pml ob1 --mca btl self,tcp
         --mca btl_tcp_if_include "$subnet.0/24" --mca oob_tcp_if_include "$subnet.0/24"
-        # --quiet: psring's last line names the rank that failed, and mpirun's messages would follow it. Keepalive:
         # mpirun gives up a silent host in 4 + 3 x 2 s, not in two hours.
-        --quiet --mca oob_tcp_keepalive_time 4 --mca oob_tcp_keepalive_intvl 2
-        --mca oob_tcp_keepalive_probes 3)
+        --mca oob_tcp_keepalive_time 4 --mca oob_tcp_keepalive_intvl 2 --mca oob_tcp_keepalive_probes 3)
     # Ranks that spin while they wait would take cores from working ranks. nproc obeys OpenMP's variables, which do not
     # describe the number of cores.
     ((ranks <= $(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc))) || mpi+=(--mca mpi_yield_when_idle 1)
@@ -240,6 +248,6 @@ start_mpirun()
     exec setpriv --pdeathsig KILL setsid ip netns exec "$(namespace_of switch)" \
         unshare --uts --pid --fork --kill-child --mount-proc \
         sh -c "$ENTER" "$STATE/$name/hosts" switch \
-        "$BASH" -c "$RUN_INIT" vcluster-run "${mpi[@]}" "${extra[@]}" "$@" <&0
+        "$BASH" -c "$RUN_INIT" vcluster-run "$run_directory/mpirun" "${mpi[@]}" "${extra[@]}" "$@" <&0
 }
 

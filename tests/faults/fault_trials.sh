@@ -3,8 +3,8 @@
 # tries every backend and transport, at launch, in a step and in a checkpoint. Or it isolates a host before mpirun begins.
 #
 # Each trial must end, mpirun included, within the time-out + 10 s. The exit code must not be 0. The last line must name
-# the rank and its host. No process, file or namespace may be left. At launch no rank knows the others yet. Then the
-# line reports what the rank waited for.
+# the rank and its host. No process, file or namespace may be left. At launch no rank knows the others yet. Then
+# vcluster.sh names the rank, or the line reports what the ranks waited for.
 #
 #   --short       some of the trials, with a minute instead of the 10 s, for busy machines. test_failures.sh and
 #                 test_hierarchical.sh kill other ranks, and test_failures.sh stops one of the backend mpi.

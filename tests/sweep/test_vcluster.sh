@@ -189,6 +189,13 @@ ip -n psring-$a-switch link set port1 up
 expect "a restored link is enough for status" within "$vcluster" status --name $a
 expect "run names a missing program" bash -c \
     '"$0" run --name "$1" -n 2 -- /nowhere 2>&1 | grep "mpirun could not start /nowhere"' "$vcluster" $a
+names_the_killed()
+{
+    fails_with 137 "$vcluster" run --name $a -n 2 -- \
+        sh -c '[ $OMPI_COMM_WORLD_RANK = 0 ] && kill -KILL $$; sleep 60' 2>"$folder/words" &&
+        tail -n 1 "$folder/words" | grep 'rank 0 on host0 was ended by signal 9'
+}
+expect "run names a rank that is killed" names_the_killed
 
 ip -n psring-$a-0 link delete eth0
 ip netns delete psring-$a-1
