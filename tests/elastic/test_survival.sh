@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# test_survival.sh [TRIALS]: psring train --elastic on four hosts of a virtual cluster. A rank is killed, stopped or cut
-# off in the middle of the training. The others end it, with the bits of a run that the rank left after the same step.
+# test_survival.sh [TRIALS [PROGRAM]]: psring train --elastic on four hosts of a virtual cluster. A rank is killed, stopped
+# or cut off in the middle of the training. The others end it, with the bits of a run that the rank left after the same
+# step. The program psring_shrink trains with libpsring. Its ranks check that each step has the exact sum of its members.
 #
-# Without TRIALS: one trial of each kind with ring and rhd. With TRIALS: that many, of random kind, rank and moment. Prints a
-# row for each trial: backend, fault, rank, step after which the others continued, seconds from the fault to their agreement.
-# Exits 77 (skipped) without namespaces.
+# Without TRIALS: one trial of each kind with ring and rhd. With TRIALS: that many, of random kind, rank and moment, with
+# PROGRAM (train or psring_shrink; default: both in turn). Prints a row for each trial: program, backend, fault, rank, step
+# after which the others continued, seconds from the fault to their agreement. Exits 77 (skipped) without namespaces.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"
 needs_namespaces
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
 trials=${1:-0} TIMEOUT_S=2
+read -ra programs <<<"${2:-train psring_shrink}"
 cluster_up 4 1gbit
 subnet=$("$vcluster" exec --name "$cluster" switch -- printenv PSRING_BIND_SUBNET)
 common=(--elastic --model mlp --batch 8 --steps 120 --data "$data" --timeout "$TIMEOUT_S")
@@ -22,27 +24,30 @@ rows()
     tail -n 6 "$folder"/rank.*
 }
 
-start() # BACKEND PORT
+start() # PROGRAM BACKEND PORT
 {
-    local rank
+    local rank command
     rm -f "$folder"/rank.*
     pids=()
     for rank in 0 1 2 3; do
         : >"$folder/rank.$rank"
-        timeout --kill-after=5 120 "$vcluster" exec --name "$cluster" "host$rank" -- "$psring" train --backend "$1" \
-            --rendezvous "tcp://${subnet%0/24}1:$2" --rank "$rank" --world-size 4 --compute real:10 --log-steps 10 \
-            "${common[@]}" >"$folder/rank.$rank" 2>&1 &
+        command=("$psring" train --backend "$2" --rendezvous "tcp://${subnet%0/24}1:$3" --rank "$rank" --world-size 4
+            --compute real:10 --log-steps 10 "${common[@]}")
+        [[ $1 == train ]] || command=(env "PSRING_TEST_RANK=$rank tcp://${subnet%0/24}1:$3 $2"
+            "$(dirname "$psring")/tests/psring_shrink" --filter shrink/a_rank_on_a_host)
+        timeout --kill-after=5 120 "$vcluster" exec --name "$cluster" "host$rank" -- "${command[@]}" \
+            >"$folder/rank.$rank" 2>&1 &
         pids+=($!)
     done
-    within grep -q '^epoch' "$folder/rank.0" || fail "no step: $(rows)"
+    within grep -qE '^(epoch|step 10$)' "$folder/rank.0" || fail "no step: $(rows)"
 }
 
 psring_of() # RANK
 {
     local pid
     for pid in $(ip netns pids "psring-$cluster-$1"); do
-        [[ $(<"/proc/$pid/comm") != psring ]] || echo "$pid"
-    done
+        [[ $(<"/proc/$pid/comm") != psring* ]] || echo "$pid"
+    done | tail -n 1 # Criterion's program has the rank as a child
 }
 
 inflict() # FAULT RANK
@@ -82,47 +87,50 @@ reference()
     references[$1 $2 $3]=$expected
 }
 
-trial() # BACKEND FAULT RANK
+trial() # PROGRAM BACKEND FAULT RANK
 {
-    local rank step code begun ended
-    start "$1" "$((29600 + RANDOM % 1000))"
+    local rank step code begun ended fault=$3 lost=$4
+    start "$1" "$2" "$((29600 + RANDOM % 1000))"
     pause "0.$((RANDOM % 4))"
     begun=${EPOCHREALTIME/./}
-    inflict "$2" "$3"
+    inflict "$fault" "$lost"
     within continued || fail "$*: the others do not continue: $(rows)"
     ended=${EPOCHREALTIME/./}
-    step=$(cat "$folder"/rank.* | sed -nE 's/.*continue after step ([0-9]+)$/\1/p')
+    step=$(cat "$folder"/rank.* | sed -nE 's/.*continue after step ([0-9]+)$/\1/p' | head -n 1)
     for rank in 0 1 2 3; do
         code=0
-        ((rank != $3)) || continue
+        ((rank != lost)) || continue
         wait "${pids[rank]}" || code=$?
         ((code == 0)) || fail "$*: rank $rank ended with $code: $(rows)"
     done
-    [[ $2 != stopped ]] || kill -KILL "$(psring_of "$3")"
+    [[ $fault != stopped ]] || kill -KILL "$(psring_of "$lost")"
     code=0
-    wait "${pids[$3]}" 2>/dev/null || code=$? # one that is cut off gives up some time later
-    [[ $2 != cut ]] || ip netns exec "psring-$cluster-$3" ip link set eth0 up
+    wait "${pids[lost]}" 2>/dev/null || code=$? # one that is cut off gives up some time later
+    [[ $fault != cut ]] || ip netns exec "psring-$cluster-$lost" ip link set eth0 up
     ((code != 0)) || fail "$*: a lost rank ended with 0: $(rows)"
-    [[ $2 != cut ]] || grep -q 'found too few ranks\|have continued without' "$folder/rank.$3" ||
+    [[ $fault != cut ]] || grep -q 'found too few ranks\|have continued without' "$folder/rank.$lost" ||
         fail "$*: the lost rank does not know it: $(rows)"
-    # A rank may be lost after the last step, and the others then test and report again.
-    found=$(cat "$folder"/rank.* | sed -n 's/^weights sha256 //p' | tail -n 1)
-    reference "$1" "$3" "$step"
-    [[ $found == "$expected" ]] || fail "$*: weights $found, expected $expected: $(rows)"
-    printf '%s %s %d %d %d.%03d\n' "$1" "$2" "$3" "$step" $(((ended - begun) / 1000000)) $(((ended - begun) / 1000 % 1000))
+    if [[ $1 == train ]]; then
+        # A rank may be lost after the last step, and the others then test and report again.
+        found=$(cat "$folder"/rank.* | sed -n 's/^weights sha256 //p' | tail -n 1)
+        reference "$2" "$lost" "$step"
+        [[ $found == "$expected" ]] || fail "$*: weights $found, expected $expected: $(rows)"
+    fi
+    printf '%s %s %s %d %d %d.%03d\n' "$@" "$step" $(((ended - begun) / 1000000)) $(((ended - begun) / 1000 % 1000))
 }
 
 faults=(killed stopped cut) backends=(ring rhd)
-echo "backend fault rank step seconds"
+echo "program backend fault rank step seconds"
 if ((trials == 0)); then
-    trial ring killed 0
-    trial ring stopped 2
-    trial ring cut 0
-    trial rhd killed 3
-    trial rhd stopped 0
-    trial rhd cut 1
+    trial train ring killed 0
+    trial train ring stopped 2
+    trial train ring cut 0
+    trial train rhd killed 3
+    trial train rhd stopped 0
+    trial train rhd cut 1
+    trial psring_shrink ring cut 2
 fi
 for ((number = 0; number < trials; number++)); do
-    trial "${backends[RANDOM % 2]}" "${faults[RANDOM % 3]}" $((RANDOM % 4))
+    trial "${programs[number % ${#programs[@]}]}" "${backends[RANDOM % 2]}" "${faults[RANDOM % 3]}" $((RANDOM % 4))
 done
 echo "survival: the others continue without a rank, with the bits of a run that it left"

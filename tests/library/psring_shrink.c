@@ -218,6 +218,8 @@ Test(shrink, only_one_half_continues)
 
 enum { WEIGHTS = 20000, STEPS_MOST = 100000 };
 
+static int64_t last_step = STEPS_MOST;
+
 /* A rank knows the sums over all steps, and who took part in each step. */
 struct training {
     int64_t step, weights[WEIGHTS];
@@ -263,7 +265,7 @@ static enum psring_status step(struct psring *world, struct training *training, 
     for (int64_t i = 0; i < WEIGHTS; i++)
         training->weights[i] += sum[i];
     training->members[training->step++] = (uint8_t)sum[WEIGHTS];
-    *ends = sum[WEIGHTS + 1] > 0 || training->step == STEPS_MOST;
+    *ends = sum[WEIGHTS + 1] > 0 || training->step == last_step;
     shared->step++;
     return PSRING_OK;
 }
@@ -291,6 +293,8 @@ static void do_training(const struct psring_options *options)
         if (status == PSRING_OK)
             status = step(world, &training, options->rank, &ends);
         if (status == PSRING_OK) {
+            if (last_step < STEPS_MOST && training.step == 10)
+                printf("step 10\n");
             long long took = failed_us ? now_us() - failed_us : 0;
             shared->slowest_us = took > shared->slowest_us ? took : shared->slowest_us;
             failed_us = 0;
@@ -308,6 +312,8 @@ static void do_training(const struct psring_options *options)
         MUST(psring_finalize(&world) == PSRING_OK);
         world = left;
         status = agree(world, &training);
+        if (status == PSRING_OK)
+            printf("%d workers continue after step %d\n", psring_size(world), (int)training.step);
     }
     check(&training, options->size);
     (void)psring_finalize(&world);
@@ -350,6 +356,23 @@ static void trial(unsigned seed)
     if (getenv("PSRING_TEST_TRIALS"))
         printf("seed %u: %s, %x gone, %d steps, next step after at most %lld ms\n", seed,
                job.options.backend, gone, shared->step, (long long)shared->slowest_us / 1000);
+}
+
+/* One rank of such a training, for a script that has put the ranks on hosts. PSRING_TEST_RANK is
+ * such as "2 tcp://10.77.0.1:29500 ring". Does nothing without. */
+Test(shrink, a_rank_on_a_host, .timeout = 3600)
+{
+    char rendezvous[64], backend[8];
+    struct psring_options options = {
+        .rendezvous = rendezvous, .size = 4, .backend = backend, .timeout_s = 2};
+    const char *rank = getenv("PSRING_TEST_RANK");
+    if (!rank)
+        return;
+    cr_assert(sscanf(rank, "%d %63s %7s", &options.rank, rendezvous, backend) == 3);
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+    share();
+    last_step = 800;
+    do_training(&options);
 }
 
 /* Sums are exact: the weights are those of the ranks that took part in each step. With
