@@ -2,9 +2,9 @@
 # long.sh [--only PATTERN] [--build DIR] [--out DIR] [--list]: runs the trials that take too long for the suite. Run it
 # before a release.
 #
-# The suite (run.sh) has a short form of each trial. Here they are complete: all fault trials, all resume trials, all
-# lessons, every world size to 15, and a failure at every call into emulated CUDA. The trials run in sequence, and a
-# failed one does not stop the others. Each prints a line: name, seconds, result. The exit code is 1 if a trial failed.
+# The suite (run.sh) has a short form of each trial. Here they are complete: all fault and resume trials, 200 survivals,
+# all lessons, every world size to 15, and a failure at every call into emulated CUDA. The trials run in sequence, and
+# a failed one does not stop the others. Each prints a line: name, seconds, result. The exit code is 1 if a trial failed.
 #
 #    --only PATTERN  run the trials whose name matches the extended regular expression
 #    --build DIR     test the programs of this build folder (default: build them in build/)
@@ -24,6 +24,7 @@ root=$(dirname "$here")
 export PSRING_TEST_LONG=1
 trials=(
     'faults          faults/fault_trials.sh'
+    'survival        elastic/test_survival.sh 200'
     'resume          faults/resume_trials.sh 10'
     'lessons         lessons/test_lessons.sh'
     'homework        lessons/test_homework.sh HOMEWORK'
