@@ -372,6 +372,7 @@ static int run_on_world(const struct command *command, struct config *config, en
     if (status == STATUS_OK)
         status = command->run(config, world);
     if (status != STATUS_OK && status != STATUS_STOPPED) {
+        fflush(stdout); /* what was measured; the watchdog ends the process */
         watchdog_fail(watchdog, exit_code(status));
         if (world && world->size > 1) /* the watchdog could not be connected */
             world_abort(world, exit_code(status));
@@ -449,11 +450,8 @@ static void open_standard_streams(void)
     }
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-    enum { DESCRIPTORS = 65536 }; /* MPI and ZeroMQ open more than psring can count */
-    open_standard_streams();
-    (void)descriptors_for(DESCRIPTORS);
     const char *name = argc > 1 ? argv[1] : "";
     char help[] = "--help", *asked[] = {argv[0], help, help, NULL};
     if (strcmp(name, "help") == 0) { /* treat help COMMAND as COMMAND --help */
@@ -485,4 +483,13 @@ int main(int argc, char **argv)
     int code = run_command(command, argc - 1, argv + 1);
     secure_close();
     return code;
+}
+
+int main(int argc, char **argv)
+{
+    enum { DESCRIPTORS = 65536 }; /* MPI and ZeroMQ open more than psring can count */
+    open_standard_streams();
+    (void)descriptors_for(DESCRIPTORS);
+    int code = run(argc, argv);
+    return code == 0 ? exit_code(result_flush_stdout()) : code;
 }

@@ -277,7 +277,6 @@ static enum status conclude(const struct bench_verdict *verdict, struct outputs 
 {
     enum status status;
     bench_table_foot(stdout, verdict);
-    TRY(result_flush_stdout());
     if (verdict->wrong > 0)
         log_error("bench: %llu elements differ from the exact sum; do not use the results of this "
                   "backend",

@@ -357,7 +357,6 @@ enum status info_run(struct config *config, struct world *world)
     collect(&items, config);
     if (!config->json || strcmp(config->json, "-") != 0)
         print_matrix(stdout, &items);
-    TRY(result_flush_stdout());
     if (config->json) {
         document = items_json(&items);
         TRY(result_write_json(config->json, document));
@@ -375,7 +374,10 @@ static enum status refused(const char *path)
 
 enum status result_flush_stdout(void)
 {
-    return fflush(stdout) == 0 && !ferror(stdout) ? STATUS_OK : refused("standard output");
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return STATUS_OK;
+    return FAIL(STATUS_IO, "standard output: not all of it could be written; choose another place "
+                           "or make room");
 }
 
 /* Writes all of `text` and a line's end; closes the stream unless it is stdout. */

@@ -270,9 +270,8 @@ static enum status write_json(const struct config *config, const struct compute_
 static enum status bench_compute_report(const struct config *config,
                                         const struct compute_result *result)
 {
-    enum status status;
+    enum status status = STATUS_OK;
     bench_compute_table(stdout, result);
-    TRY(result_flush_stdout());
     if (config->csv)
         TRY(bench_compute_csv(config->csv, result));
     if (config->json)
@@ -384,7 +383,8 @@ static enum status fill_batch(struct bench *bench)
     void *images = NULL, *labels = NULL;
     float *host_images = malloc(pixels * sizeof *host_images);
     uint8_t *host_labels = malloc(bench->batch);
-    TRY(host_images && host_labels ? STATUS_OK : STATUS_NO_MEMORY);
+    if (!host_images || !host_labels)
+        TRY(FAIL(STATUS_NO_MEMORY, "a batch of %zu images: out of memory", bench->batch));
     for (size_t i = 0; i < pixels; i++) {
         struct rng_block block = rng_block(rng_key(1, RNG_INIT, 1), i / 4, 0);
         host_images[i] = rng_uniform(block.word[i % 4]);

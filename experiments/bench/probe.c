@@ -493,7 +493,6 @@ enum status probe_hosts(struct world *world, const char *subnet, int64_t timeout
     TRY(probe_pairs(world, subnet, timeout_ms, received));
     if (world->rank == 0)
         print(hosts, received, world);
-    TRY(result_flush_stdout());
 out:
     free(received);
     free(hosts);

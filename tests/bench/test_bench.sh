@@ -262,7 +262,7 @@ ends 2 "$lib/mpirun.sh" 2 "$psring" bench --json -
 says_once err "--json -"
 ends 1 "$psring" bench --backend none --csv /nowhere/x.csv
 says err "/nowhere/x.csv"
-for command in info "bench --backend none -e 1k"; do
+for command in info "bench --backend none -e 1k" --help --manual --version; do
     # shellcheck disable=SC2086  # several words
     ! "$psring" $command >/dev/full 2>"$folder/err" || fail "a full disk: $command: exit code 0, expected an error"
     says err "standard output"
