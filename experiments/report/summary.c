@@ -567,7 +567,7 @@ static void print_accuracy(const struct run *run, int *section, FILE *out)
         fprintf(out, "\n  These trainings are not compared: no two have equal settings and known "
                      "weights.\n");
     else if (run->agreement == AGREEMENT_SETTINGS)
-        fprintf(out, "\n  These trainings are not compared: they differ in %s (%s and %s).\n",
+        fprintf(out, "\n  These trainings are not compared: they differ in %s ('%s' and '%s').\n",
                 run->setting, csv_table_field(table, run->one->row, run->setting),
                 csv_table_field(table, run->two->row, run->setting));
 }

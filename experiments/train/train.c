@@ -78,8 +78,8 @@ static enum status contribute_zero_gradient(struct trainer *t)
 {
     enum status status = STATUS_OK;
     size_t count = net_parameter_count(t->net);
-    TRY(gradient_sync_finish(&t->sync)); /* the previous step deferred it to a forward pass */
     gradient_sync_begin(&t->sync);
+    TRY(gradient_sync_finish(&t->sync)); /* the previous step deferred it to a forward pass */
     memset(t->host, 0, count * sizeof *t->host);
     device_upload(t->device, net_gradients(t->net), t->host, count * sizeof *t->host);
     TRY(device_sync(t->device));
@@ -452,6 +452,8 @@ static enum status train_loop(struct trainer *t)
     if (t->generation) /* no watchdog ends waits, and the set-up had more time */
         t->world->timeout_ms = (int64_t)(t->config->timeout * 1000);
     train_report_start(t);
+    if (!t->config->train.paced)
+        TRY(train_sum_settings(t));
     if (t->rank == 0 && meets_late(t))
         log_warn("--checkpoint: after a signal the run is saved where all workers meet: only every "
                  "%llu steps, at the end of an epoch; add --log-steps N to save sooner",
@@ -464,7 +466,7 @@ static enum status train_loop(struct trainer *t)
     while (t->step < t->total_steps && !t->target_reached)
         TRY(epoch(t, &test));
     TRY(comm_finish(t->sync.comm));
-    train_report_end(t, &test);
+    TRY(train_report_end(t, &test));
 out:
     return status;
 }

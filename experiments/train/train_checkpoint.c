@@ -63,8 +63,6 @@ uint64_t trainer_epoch_begin(const struct trainer *t, uint64_t epoch)
     return t->start.step + first_steps(t) + (epoch - t->start.epoch - 1) * t->steps_per_epoch;
 }
 
-/* State other than the step: parameters on all ranks, the test. */
-
 /* -------- parameters -------------------------------------------------------------------------- */
 
 /* Broadcasts (count) floats of device memory from worker 0. */
@@ -101,8 +99,8 @@ enum status train_check_weights(struct trainer *t)
                       "discard the run and please report this",
                       (unsigned long long)t->step, t->config->train.paced ? "gradients" : "weights",
                       w, all[w], all[0], t->backend->name);
-        status = STATUS_WRONG;
-        break;
+        TRY(comm_barrier(t->sync.comm)); /* rank 0 must log it before a rank ends the others */
+        TRY(STATUS_WRONG);
     }
 out:
     free(all);
@@ -325,6 +323,26 @@ static void describe(const struct trainer *t, const struct checkpoint *loaded,
     add_option(run, "device", "%s", t->device->ops->name)->may_differ = true;
     add_option(run, "tf32", "%s", config->tf32 ? "on" : "off")->may_differ = true;
     add_carried(t, run);
+}
+
+enum status train_sum_settings(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    struct description run = {0};
+    struct sha256 sum;
+    char text[OPTIMIZER_TEXT_BYTES + 64];
+    describe(t, NULL, &run);
+    TRY(sha256_init(&sum));
+    snprintf(text, sizeof text, "%s %s %" PRIu64 "\n", run.checkpoint.model,
+             run.checkpoint.optimizer, run.checkpoint.seed);
+    sha256_update(&sum, text, strlen(text));
+    for (size_t i = 0; strcmp(run.options[i].name, "backend") != 0; i++) { /* then: who adds */
+        snprintf(text, sizeof text, "%s=%s\n", run.options[i].name, run.options[i].value);
+        sha256_update(&sum, text, strlen(text));
+    }
+    sha256_final(&sum, t->report.settings_sha256);
+out:
+    return status;
 }
 
 enum status train_save(struct trainer *t)

@@ -304,8 +304,6 @@ void usage_watch_free(struct usage_watch **out)
     free(watch);
 }
 
-/* Staleness of the parameters that workers got from servers: from comm_progress. */
-
 static bool reports(const struct trainer *t)
 {
     return t->rank == 0;
@@ -413,6 +411,7 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_double(fields, "judged_step_ms", judged ? bottleneck->step : unknown);
     fields_double(fields, "nominal_link_bytes_per_s",
                   config->link_rate > 0 ? config->link_rate / 8 : unknown);
+    fields_text(fields, "settings_sha256", trains ? report->settings_sha256 : NULL);
 }
 
 enum status train_report_open(struct trainer *t, uint64_t steps)
@@ -583,10 +582,10 @@ void train_report_start(const struct trainer *t)
 
 enum { GUESSING_STEPS = 50 }; /* after fewer steps such a loss is normal */
 
-void train_report_end(const struct trainer *t, const struct test_result *test)
+enum status train_report_end(struct trainer *t, const struct test_result *test)
 {
     if (!reports(t))
-        return;
+        return STATUS_OK;
     if (isfinite(test->accuracy))
         printf("test accuracy %.2f%% after step %llu\n", 100 * test->accuracy,
                (unsigned long long)t->step);
@@ -621,4 +620,5 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
     if (!t->config->train.paced)
         printf("weights sha256 %s\n", t->report.weights_sha256);
     fflush(stdout);
+    return csv_close(&t->report.metrics);
 }

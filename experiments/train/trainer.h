@@ -279,16 +279,16 @@ struct report {
     uint64_t images;               /* train_images, at the last row */
     uint64_t images_before;        /* images of the run before this process */
     struct comm_progress *reached; /* (workers): if servers update, else NULL */
-    char weights_sha256[SHA256_HEX_SIZE];
+    char weights_sha256[SHA256_HEX_SIZE], settings_sha256[SHA256_HEX_SIZE];
 };
 
 /* Allocates for the times of `steps` steps. Opens --metrics on rank 0. */
 enum status train_report_open(struct trainer *t, uint64_t steps);
 void train_report_close(struct trainer *t);
 
-/* Print the first and the last lines, on rank 0. */
+/* Print the first and the last lines, on rank 0. The last ones close --metrics, too: STATUS_IO. */
 void train_report_start(const struct trainer *t);
-void train_report_end(const struct trainer *t, const struct test_result *test);
+enum status train_report_end(struct trainer *t, const struct test_result *test);
 
 /* Images that the run's weights were trained on. Does not count images that late workers left out
  * or servers dropped. If servers own the parameters, the count is from the last
@@ -412,6 +412,10 @@ enum status train_share_state(struct trainer *t);
 /* train_checkpoint.c */
 /* Collective over the workers. Does nothing without --checkpoint. */
 enum status train_save(struct trainer *t);
+
+/* Sets report.settings_sha256: the sum of all settings that decide bits with --reduce-order ring.
+ */
+enum status train_sum_settings(struct trainer *t);
 /* Not collective: loads the state of worker 0 from the newest checkpoint, except the residuals of
  * averaging. Without a checkpoint it logs that the run starts from step 0, or fails if --resume
  * requires one. */

@@ -504,6 +504,8 @@ Test(results, columns_of_earlier_versions_have_their_present_names)
 
 /* -------- trainings --------------------------------------------------------------------------- */
 
+static const char *settings = "eeee"; /* the sum of the next training */
+
 static void add_training_of(const char *model, const char *backend, const char *compute,
                             long images, const char *weights, const char *order)
 {
@@ -514,12 +516,12 @@ static void add_training_of(const char *model, const char *backend, const char *
         add_text("train.csv",
                  "backend,network,device,compute,workers,servers,placement,model,dataset,step,"
                  "images,seconds,images_per_s,test_loss,test_accuracy,weights_sha256,batch,seed,"
-                 "reduce_order,bottleneck,bottleneck_rank\n");
+                 "reduce_order,bottleneck,bottleneck_rank,settings_sha256\n");
     add_text("train.csv",
              "%s,vcluster:800mbit,cpu,%s,4,%d,%s,%s,mnist,%ld,%ld,90,284,0.05,0.9853,%s,64,"
-             "1,%s,rank,2\n",
+             "1,%s,rank,2,%s\n",
              backend, compute, server, server ? "dedicated" : "none", model, images / 256, images,
-             weights, order);
+             weights, order, settings);
 }
 
 static void add_training(const char *backend, const char *compute, long images, const char *weights,
@@ -533,7 +535,7 @@ Test(results, trainings_of_other_images_are_not_compared)
     add_training("ps", "real", 240000, "aaaa", "any");
     add_training("ring", "real", 720000, "bbbb", "any");
     const char *text = summary();
-    says(text, "These trainings are not compared: they differ in images (240000 and 720000).");
+    says(text, "These trainings are not compared: they differ in images ('240000' and '720000').");
     is_silent(text, "the same gradients");
     is_silent(text, "WRONG");
 }
@@ -554,6 +556,22 @@ Test(results, the_same_order_must_give_the_same_weights)
     add_training("ring", "real", 51200, "bbbb", "ring");
     says(summary(), "WRONG: two trainings that must end with the same weights, bit for bit, do "
                     "not.");
+}
+
+/* Some settings have no column. A file of an earlier version has no sum of them. */
+Test(results, other_settings_may_give_other_weights)
+{
+    const char *differ = "These trainings are not compared: they differ in settings_sha256";
+    settings = "";
+    add_training("ps", "real", 51200, "aaaa", "ring");
+    add_training("ring", "real", 51200, "bbbb", "ring");
+    says(summary(), differ);
+    settings = "ffff";
+    add_training("ring", "real", 51200, "bbbb", "ring");
+    says(summary(), differ);
+    is_silent(summary(), "WRONG");
+    add_training("ring", "real", 51200, "aaaa", "ring");
+    says(summary(), "the same weights, bit for bit (SHA-256 aaaa)");
 }
 
 Test(results, every_pair_of_equal_settings_is_compared)

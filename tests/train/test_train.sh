@@ -183,7 +183,7 @@ expected_header+=,data_ms_median,bottleneck,bottleneck_rank,bottleneck_ms,improv
 expected_header+=,staleness_mean,staleness_max,steps_skipped,steps_dropped
 expected_header+=,target_accuracy,target_reached
 expected_header+=,gpu_utilization_mean,gpu_idle_share
-expected_header+=,augment,data_threads,prefetch_batches,judged_step_ms,nominal_link_bytes_per_s
+expected_header+=,augment,data_threads,prefetch_batches,judged_step_ms,nominal_link_bytes_per_s,settings_sha256
 [[ $(head -1 "$folder/train.csv") == "$expected_header" ]] ||
     fail "train.csv begins with $(head -1 "$folder/train.csv")"
 expect backend 'ring ring ring ring'
