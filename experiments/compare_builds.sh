@@ -8,7 +8,7 @@
 # 1.03 if processors do (CPU-limited, or over loopback). Exits with 1 if a line is slower or a measurement failed.
 # Needs network namespaces.
 #
-#   --rounds N       rounds (default 3)
+#   --rounds N       rounds (default and least: 6)
 #   --hosts LIST     numbers of workers (default 4,8)
 #   --rate RATE      rate of a host's link each way (default 200mbit)
 #   --sizes LIST     bytes (default 65536,262144,1048576,4799528)
@@ -32,7 +32,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 heed_interrupts "$@"
 
-rounds=3 hosts=4,8 rate=200mbit sizes=65536,262144,1048576,4799528 iterations=5 only='' out='' programs=()
+rounds=6 hosts=4,8 rate=200mbit sizes=65536,262144,1048576,4799528 iterations=5 only='' out='' programs=()
 while (($#)); do
     case $1 in
     -*)
@@ -47,8 +47,8 @@ done
 for program in "${programs[@]}"; do
     [[ -x $program && ! -d $program ]] || die "'$program' is not a program; expected build/psring of a source tree" 2
 done
-[[ $rounds =~ ^[1-9][0-9]{0,2}$ && $iterations =~ ^[1-9][0-9]{0,2}$ ]] ||
-    die "--rounds '$rounds' --iterations '$iterations': expected 1 to 999" 2
+[[ $rounds =~ ^([6-9]|[1-9][0-9]{1,2})$ && $iterations =~ ^[1-9][0-9]{0,2}$ ]] ||
+    die "--rounds '$rounds' --iterations '$iterations': expected 6 to 999 rounds, 1 to 999 iterations" 2
 [[ $hosts =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ && $sizes =~ ^[0-9]+(,[0-9]+)*$ ]] ||
     die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between, hosts from 1 to 100" 2
 # Backends of the plan that one of the programs, an earlier version, does not have.

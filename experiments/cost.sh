@@ -32,8 +32,8 @@ while (($#)); do
     shift 2
 done
 need_above_zero limit
-[[ $pairs =~ ^[1-9][0-9]{0,3}$ && $workers =~ ^[1-9][0-9]{0,2}$ ]] ||
-    die "--pairs '$pairs' --workers '$workers': expected numbers from 1" 2
+[[ $pairs =~ ^[1-9][0-9]{0,2}$ && $workers =~ ^[1-9][0-9]{0,2}$ ]] ||
+    die "--pairs '$pairs' --workers '$workers': expected numbers from 1 to 999" 2
 [[ -x $program && ! -d $program ]] || die "--program '$program': not a program; build psring first" 2
 [[ $data ]] || die "no data set: give --data DIR, or set PSRING_DATA" 2
 
@@ -72,16 +72,21 @@ train()
     ranks=()
     ((failed == 0)) || die "a training failed: $(tail -q -n 1 "$folder"/log.*)"
     step_ms=$(awk -F , 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
-        END { print 1000 * $at["workers"] * $at["batch"] / $at["images_per_s"] }' "$folder/row.csv")
+        END { if ($at["images_per_s"] > 0) print 1000 * $at["workers"] * $at["batch"] / $at["images_per_s"] }' "$folder/row.csv")
+    [[ $step_ms ]] || die "a training measured no images per second: $(tail -n 1 "$folder/row.csv")"
 }
 
 for ((pair = 1; pair <= pairs; pair++)); do
     if ((pair % 2)); then
-        train && without=$step_ms
-        train "${feature[@]}" && with=$step_ms
+        train
+        without=$step_ms
+        train "${feature[@]}"
+        with=$step_ms
     else
-        train "${feature[@]}" && with=$step_ms
-        train && without=$step_ms
+        train "${feature[@]}"
+        with=$step_ms
+        train
+        without=$step_ms
     fi
     awk -v without="$without" -v with="$with" -v pair="$pair" -v pairs="$pairs" -v of="$of" 'BEGIN {
         printf "pair %d of %d: step %.3f ms without, %.3f ms with %s, ratio %.4f\n", pair, pairs, without, with, of, with / without }' |
@@ -90,7 +95,11 @@ done
 awk '{ print $NF }' "$folder/ratios" | sort -n | awk -v of="$of" -v limit="$limit" '
     { ratio[NR] = $1 }
     END {
-        low = int(NR * 0.5 - 0.98 * sqrt(NR) + 1) # binomial, by the normal distribution
+        term = sum = 0.5 ^ NR # of a binomial distribution: that at most `low` ratios are below the median
+        for (low = 0; sum <= 0.025; sum += term) {
+            low++
+            term *= (NR - low + 1) / low
+        }
         high = NR + 1 - low
         middle = NR % 2 ? ratio[(NR + 1) / 2] : (ratio[NR / 2] + ratio[NR / 2 + 1]) / 2
         least = ratio[(low > 0) ? low : 1]

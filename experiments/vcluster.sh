@@ -225,7 +225,7 @@ up()
         bad_usage "up: --shape '$new_shape': the hosts are host0 to host$((new_hosts - 1))"
     read_distance "$new_latency" "$new_loss" || bad_usage "up: $distance_error"
     new_latency=$latency new_loss=$loss
-    [[ -z $owner ]] || kill -0 "$owner" 2>/dev/null || bad_usage "up: --owner '$owner': there is no such process"
+    [[ -z $owner ]] || { [[ $owner =~ ^[1-9][0-9]*$ ]] && kill -0 "$owner" 2>/dev/null; } || bad_usage "up: --owner '$owner': there is no such process"
     [[ ! $latency ]] || require_switch
     require_namespaces
 

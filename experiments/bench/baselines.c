@@ -245,9 +245,8 @@ static void close_trip(struct trip *trip)
         zmq_ctx_term(trip->context);
 }
 
-/* Rank 0 echoes, rank 1 times. */
-/* Collective over a world of two or more: `median_us` on every rank. Errors: logged;
- * STATUS_TIMEOUT if the other rank is silent for `timeout_ms`. */
+/* Rank 0 echoes, rank 1 times. Collective over a world of two or more: `median_us` on every rank.
+ * Errors: logged; STATUS_TIMEOUT if the other rank is silent for `timeout_ms`. */
 static enum status limits_zmq_trip(struct world *world, const char *subnet, int64_t timeout_ms,
                                    double *median_us)
 {

@@ -66,6 +66,6 @@ refuses 'needs two programs, found 1' /bin/true
 refuses "--only 'rings': expected a name" --only ring,rings /bin/true /bin/true
 refuses "'/nowhere' is not a program" /bin/true /nowhere
 refuses "unknown argument '--turns'" --turns 3 /bin/true /bin/true
-refuses "expected 1 to 999" --rounds 0 /bin/true /bin/true
+refuses "expected 6 to 999" --rounds 5 /bin/true /bin/true
 refuses "expected numbers" --hosts 4,eight /bin/true /bin/true
 refuses "hosts from 1 to 100" --hosts 0 /bin/true /bin/true

@@ -43,7 +43,7 @@ says "--pairs 20" "with timeline a step takes 1.0050 times as long (median of 20
 says "--pairs 20" "it costs at most 1%" 100.5
 says "--pairs 20" "it costs more than 1%" 102
 says "--pairs 20" "whether it costs more than 1%; about 80 pairs would" 99.5 101.5
-says "--pairs 3" "too few pairs for a 95% interval" 100
+says "--pairs 5" "too few pairs for a 95% interval" 100
 EXPECTED=--elastic
 says "--pairs 20 --of elastic --limit 0.5" "it costs at most 0.5%" 100.4
 says "--pairs 20 --of elastic --limit 0.5" "it costs more than 0.5%" 100.6

@@ -134,6 +134,7 @@ outlives_an_earlier_owner()
 }
 
 expect "bad usage has its own exit code" fails_with 2 "$vcluster" up --name $a --hosts 0 --rate 100mbit
+expect "an owner is a process" fails_with 2 "$vcluster" up --name $a --hosts 1 --rate 100mbit --owner 0
 expect "a rate needs a unit" fails_with 2 "$vcluster" up --name $a --hosts 1 --rate 100
 expect "bad usage leaves nothing" is_gone $a
 expect "run without a cluster fails" fails_with 1 "$vcluster" run --name $a -n 1 -- true
