@@ -55,9 +55,14 @@ ends()
     done
 }
 
+# signal NAME NUMBER...: sends the signal to these workers at one moment.
 signal()
 {
-    kill "-$1" "$(pgrep -P "${workers[$2]}")"
+    local number pids=()
+    for number in "${@:2}"; do
+        pids+=("$(pgrep -P "${workers[number]}")")
+    done
+    kill "-$1" "${pids[@]}"
 }
 
 weights_of()
@@ -148,15 +153,12 @@ worker "${options[@]}" --join "$address"
 says 1 'worker 3 on .* has joined: 4 workers'
 
 # A newcomer becomes worker 0, and lets others in.
-signal TERM 1
-signal TERM 2
+signal TERM 1 2
 says 9 'workers can join'
 address=$(door_of 9)
 worker "${options[@]}" --join "$address"
 says 9 'worker . on .* has joined'
-for number in 9 10 11; do
-    signal TERM $number
-done
+signal TERM 9 10 11
 ends 0 1 2 9 10 11
 ends 137 0
 
@@ -185,8 +187,7 @@ says 0 '^epoch'
 worker --elastic --backend ring --batch 1000 --steps 1000000 --log-steps 1 --join "$address"
 ends 2 2
 grep -q 'has 2 workers, and an epoch has no step for more' "$folder/worker.2" || fail "too many workers: $(rows)"
-signal TERM 0
-signal TERM 1
+signal TERM 0 1
 ends 0 0 1
 
 worker --elastic --backend ring --join "$address" --startup-timeout 1
