@@ -422,6 +422,8 @@ static int run_command(const struct command *command, int argc, char **argv)
     }
     if (helped)
         return 0;
+    if (status == STATUS_OK && (config.rendezvous || command->apart))
+        log_release(true); /* as above; no MPI brings these processes together */
     if (status == STATUS_OK && config.secure) {
         status = secure_open(config.secure);
         if (status != STATUS_OK)

@@ -191,6 +191,8 @@ signal TERM 0 1
 ends 0 0 1
 
 worker --elastic --backend ring --join "$address" --startup-timeout 1
-ends 1 3
+OMPI_COMM_WORLD_RANK=1 worker --elastic --rendezvous "$address" --rank 1 --world-size 2 --startup-timeout 1
+ends 1 3 4
 grep -q 'no worker of a job can be reached there' "$folder/worker.3" || fail "nobody there: $(rows)"
+grep -q 'error: rendezvous' "$folder/worker.4" || fail "nobody there, and a launcher: $(rows)"
 echo "newcomers: they join with the bits of a job with servers"
