@@ -69,14 +69,20 @@ static _Atomic int log_level = LOG_INFO;
 static _Atomic unsigned errors;
 static log_sink *_Atomic sink; /* NULL: stderr */
 
-/* Whole lines of one thread, until log_release. */
-static struct {
-    pthread_mutex_t lock;
-    bool holds;
-    pthread_t thread;
+/* Whole lines. */
+struct held_lines {
     size_t used;
     unsigned errors;
-    char lines[4096];
+    char text[4096];
+};
+
+static struct {
+    pthread_mutex_t lock;
+    bool holds; /* the lines of one thread, until log_release */
+    pthread_t thread;
+    struct held_lines own;
+    bool holds_errors; /* of all threads, until log_release_errors */
+    struct held_lines errors;
 } held = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* After log_take_over, under held.lock: whose lines come out, and where. */
@@ -115,13 +121,30 @@ static void put(const char *lines, size_t length, unsigned number_of_errors)
     fwrite(lines, 1, length, taken.out ? taken.out : stderr);
 }
 
-static void keep(enum log_level level, const char *line, size_t length)
+/* False: no space is left. */
+static bool keep(struct held_lines *lines, const char *text, size_t length,
+                 unsigned number_of_errors)
 {
-    if (length > sizeof held.lines - held.used)
-        return;
-    memcpy(held.lines + held.used, line, length);
-    held.used += length;
-    held.errors += level == LOG_ERROR;
+    if (length > sizeof lines->text - lines->used)
+        return false;
+    memcpy(lines->text + lines->used, text, length);
+    lines->used += length;
+    lines->errors += number_of_errors;
+    return true;
+}
+
+/* Keeps errors while the process holds them. */
+static void put_or_keep(const char *lines, size_t length, unsigned number_of_errors)
+{
+    bool holds = held.holds_errors && number_of_errors > 0 && atomic_load(&log_level) < LOG_DEBUG;
+    if (!holds || !keep(&held.errors, lines, length, number_of_errors))
+        put(lines, length, number_of_errors);
+}
+
+static void clear(struct held_lines *lines)
+{
+    lines->used = 0;
+    lines->errors = 0;
 }
 
 void log_hold(void)
@@ -135,11 +158,28 @@ void log_hold(void)
 void log_release(bool wanted)
 {
     pthread_mutex_lock(&held.lock);
-    if (wanted && held.used > 0)
-        put(held.lines, held.used, held.errors);
+    if (wanted && held.own.used > 0)
+        put_or_keep(held.own.text, held.own.used, held.own.errors);
     held.holds = false;
-    held.used = 0;
-    held.errors = 0;
+    clear(&held.own);
+    pthread_mutex_unlock(&held.lock);
+}
+
+void log_hold_errors(void)
+{
+    pthread_mutex_lock(&held.lock);
+    held.holds_errors = true;
+    clear(&held.errors);
+    pthread_mutex_unlock(&held.lock);
+}
+
+void log_release_errors(void)
+{
+    pthread_mutex_lock(&held.lock);
+    if (held.errors.used > 0)
+        put(held.errors.text, held.errors.used, held.errors.errors);
+    held.holds_errors = false;
+    clear(&held.errors);
     pthread_mutex_unlock(&held.lock);
 }
 
@@ -188,8 +228,8 @@ void log_message(enum log_level level, const char *format, ...)
     line[length] = '\n';
     pthread_mutex_lock(&held.lock);
     if (held.holds && pthread_equal(held.thread, pthread_self()))
-        keep(level, line, length + 1);
+        keep(&held.own, line, length + 1, level == LOG_ERROR);
     else
-        put(line, length + 1, level == LOG_ERROR);
+        put_or_keep(line, length + 1, level == LOG_ERROR);
     pthread_mutex_unlock(&held.lock);
 }

@@ -82,6 +82,15 @@ __attribute__((format(printf, 2, 3))) void log_message(enum log_level level, con
 void log_hold(void);
 void log_release(bool wanted);
 
+/*
+ * Between these two calls, the errors of all threads are kept instead of written; other lines are
+ * not. It is for errors that a process can survive, and then replaces by what it has found out.
+ * log_hold_errors drops the errors that are held already, and log_release_errors writes them. With
+ * LOG_DEBUG, and beyond 4 KB, errors are written at once.
+ */
+void log_hold_errors(void);
+void log_release_errors(void);
+
 /* From now on only the calling thread's lines are written. Drops the other threads' lines, and
  * what a library or another thread prints to stderr or stdout. For a process that is about to end.
  * It reports no errors. */

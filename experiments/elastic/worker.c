@@ -155,19 +155,30 @@ static enum status roll_extend(struct roll *roll, int count)
     return STATUS_OK;
 }
 
-/* Worker 0 reports who has been lost or has come since the last call. */
-static enum status call_roll(struct roll *roll, const struct world *world, uint64_t step)
+/* Every worker that was in an earlier world reports who is lost (*lost: their number) and how it
+ * continues. Worker 0 also reports who has come. */
+static enum status call_roll(struct roll *roll, const struct world *world, uint64_t step, int *lost)
 {
-    bool reports = world->rank == 0 && roll->count > 0;
+    enum status status = STATUS_OK;
+    const bool again = roll->count > 0;
     int rank = 0, last = world_identity(world, world->size - 1);
-    enum status status = roll_extend(roll, last + 1);
-    for (int i = 0; status == STATUS_OK && i < roll->count; i++) {
+    char renamed[32] = "";
+    *lost = 0;
+    TRY(roll_extend(roll, last + 1));
+    const struct present *self = &roll->workers[world_identity(world, world->rank)];
+    if (again && self->rank != world->rank)
+        snprintf(renamed, sizeof renamed, ", this one as worker %d", world->rank);
+    for (int i = 0; i < roll->count; i++) {
         struct present *worker = &roll->workers[i];
         bool here = rank < world->size && world_identity(world, rank) == i;
-        if (reports && worker->here && !here)
-            log_warn("worker %d on %s is lost or has left: %d workers continue after step %llu",
-                     worker->rank, worker->host, world->size, (unsigned long long)step);
-        if (reports && here && !worker->here)
+        if (again && worker->here && !here) {
+            log_warn("worker %d on %s is lost or has left: %d %s after step %llu%s", worker->rank,
+                     worker->host, world->size,
+                     world->size == 1 ? "worker continues" : "workers continue",
+                     (unsigned long long)step, renamed);
+            ++*lost;
+        }
+        if (again && world->rank == 0 && here && !worker->here)
             log_info("worker %d on %s has joined: %d workers continue after step %llu", rank,
                      world->hosts[rank], world->size, (unsigned long long)step);
         worker->here = here;
@@ -175,6 +186,7 @@ static enum status call_roll(struct roll *roll, const struct world *world, uint6
         if (here)
             memcpy(worker->host, world->hosts[rank++], sizeof worker->host);
     }
+out:
     return status;
 }
 
@@ -260,13 +272,17 @@ static enum status one_generation(const struct config *job, struct generation *g
 {
     enum status status;
     const bool again = roll->count > 0;
+    int lost;
     struct config config = *job; /* config_resolve fills in values of this world */
     if ((newcomer || again) && config.radix > world->size)
         config.radix = world->size > 2 ? world->size : 2;
     TRY(config_resolve(&config, world));
     TRY(agree_on_start(g, world, config.batch, newcomer));
-    TRY(call_roll(roll, world, g->start.step));
-    if (world->rank > 0 && (newcomer || again)) /* worker 0 prints more */
+    TRY(call_roll(roll, world, g->start.step, &lost));
+    if (lost == 0) /* an error had another reason than an end */
+        log_release_errors();
+    log_hold_errors();
+    if (world->rank > 0 && lost == 0 && (newcomer || again)) /* else printed already */
         log_info("is now worker %d of %d, after step %llu", world->rank, world->size,
                  (unsigned long long)g->start.step);
     open_doors(&config, world);
@@ -311,12 +327,17 @@ out:
     return status;
 }
 
-/* Trains in one world after the other. *left: this worker leaves as agreed. */
+/* Trains in one world after the other. *left: this worker leaves as agreed.
+ *
+ * When a rank is lost, its neighbours in the ring get an error and leave the world. Their
+ * neighbours then see them close connections, and so on: most errors name a rank that is alive.
+ * They are held until the next world shows who is lost, and written if no world follows. */
 static enum status train_in_worlds(const struct config *config, struct generation *g,
                                    struct roll *roll, struct world **world, bool newcomer,
                                    bool *left)
 {
     enum status status;
+    log_hold_errors();
     for (;;) {
         struct world *next;
         (*world)->stall_warning_ms = (int64_t)(config->stall_warning * 1000);
@@ -324,7 +345,7 @@ static enum status train_in_worlds(const struct config *config, struct generatio
         status = one_generation(config, g, *world, roll, newcomer);
         *left = status == STATUS_STOPPED && wants_to_leave(g);
         if (status == STATUS_OK || *left || !elastic_goes_on(status))
-            return status;
+            goto out;
         world_newcomers(*world, g->weights ? g->own.step : 0,
                         generation_workers_most(config, g->dataset));
         world_fail(*world, status, "another rank has left this world");
@@ -334,6 +355,7 @@ static enum status train_in_worlds(const struct config *config, struct generatio
         *world = next;
     }
 out:
+    log_release_errors();
     return status;
 }
 

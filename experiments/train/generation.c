@@ -172,6 +172,7 @@ void generation_end(struct trainer *t)
         g->watch(g->member, NULL, NULL);
     /* Without memory the worker keeps no weights and continues like a newcomer. */
     if (g->shared && keep(t) != STATUS_OK) {
+        log_warn("this worker could not keep its weights, and continues like a newcomer");
         free(g->weights);
         g->weights = NULL;
     }

@@ -350,7 +350,8 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
 
     /* All ranks open at the same time. If several fail, only rank 0 logs the error. In an elastic
      * job each rank logs its own error and ends alone. */
-    if (world->rank != 0)
+    bool holds = world->rank != 0 && !generation;
+    if (holds)
         log_hold();
     struct opened own = {.status = open_local(t)};
     own.lr = t->lr;
@@ -358,7 +359,8 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
         own.status = dataset_sum(t->dataset, own.data_sha256);
     struct opened first = own;
     status = world_broadcast(world, NULL, &first, sizeof first);
-    log_release(first.status == STATUS_OK || generation);
+    if (holds)
+        log_release(first.status == STATUS_OK);
     TRY(status);
     TRY(check_opened(t, (enum status)own.status, (enum status)first.status));
     TRY(check_data(t, own.data_sha256, first.data_sha256));

@@ -61,6 +61,41 @@ Test(log, a_message_is_one_line_without_control_characters)
     fclose(file);
 }
 
+/* Errors of all threads are held, with those from log_release. Other lines are written at once. */
+Test(log, errors_are_held_until_their_reason_is_known)
+{
+    char other[] = "of another thread", dropped[] = "dropped";
+    char said[400] = "";
+    FILE *file = tmpfile();
+    int printed = dup(STDERR_FILENO);
+    cr_assert(file && printed >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+    log_hold_errors();
+    other_thread_logs(dropped);
+    log_hold_errors();
+    log_error("first");
+    other_thread_logs(other);
+    log_hold();
+    log_error("held twice");
+    log_release(true);
+    log_warn("at once");
+    cr_assert_eq(log_errors(), 0);
+    log_release_errors();
+    cr_assert_eq(log_errors(), 3);
+    log_error("again at once");
+    log_hold_errors();
+    log_set_level(LOG_DEBUG);
+    log_error("to one who searches");
+    dup2(printed, STDERR_FILENO);
+    cr_assert(pread(fileno(file), said, sizeof said - 1, 0) > 0);
+    cr_assert_str_eq(said, "psring: warning: at once\n"
+                           "psring: error: first\n"
+                           "psring: error: of another thread\n"
+                           "psring: error: held twice\n"
+                           "psring: error: again at once\n"
+                           "psring: error: to one who searches\n");
+    fclose(file);
+}
+
 static char sunk[100];
 static enum log_level sunk_level;
 

@@ -135,7 +135,10 @@ signal KILL 6
 worker "${options[@]}" --join "$address"
 says 0 'worker 3 on .* has joined: 4 workers'
 signal KILL 7
-says 0 'worker 3 on .* is lost or has left: 3 workers'
+for number in 0 1 2; do
+    says $number 'worker 3 on .* is lost or has left: 3 workers continue'
+    grep 'error:' "$folder/worker.$number" && fail "worker $number names another than the lost worker 3: $(rows)"
+done
 ends 137 6 7
 mkdir "$folder/other"
 "$make_dataset" "$folder/other" 1000 300

@@ -64,6 +64,15 @@ continued()
     grep -q 'workers continue after step' "$folder"/rank.*
 }
 
+# names_lost LOST RANK: this rank reports once that the lost one is lost, and no error or loss of another rank.
+names_lost()
+{
+    local end=''
+    (($2 < $1)) || end=", this one as worker $(($2 - 1))"
+    [[ $(grep -c ' is lost or has left' "$folder/rank.$2") == 1 ]] && ! grep 'error:' "$folder/rank.$2" &&
+        grep -Eq "worker $1 on [^ ]+ is lost or has left: 3 workers continue after step [0-9]+$end\$" "$folder/rank.$2"
+}
+
 # reference BACKEND RANK STEP: the weights of a run that the rank leaves after this step: $expected.
 reference()
 {
@@ -96,12 +105,13 @@ trial() # PROGRAM BACKEND FAULT RANK
     inflict "$fault" "$lost"
     within continued || fail "$*: the others do not continue: $(rows)"
     ended=${EPOCHREALTIME/./}
-    step=$(cat "$folder"/rank.* | sed -nE 's/.*continue after step ([0-9]+)$/\1/p' | head -n 1)
     for rank in 0 1 2 3; do
         code=0
         ((rank != lost)) || continue
         wait "${pids[rank]}" || code=$?
         ((code == 0)) || fail "$*: rank $rank ended with $code: $(rows)"
+        [[ $1 != train ]] || names_lost "$lost" "$rank" ||
+            fail "$*: rank $rank does not name rank $lost alone: $(rows)"
     done
     [[ $fault != stopped ]] || kill -KILL "$(psring_of "$lost")"
     code=0
@@ -110,7 +120,10 @@ trial() # PROGRAM BACKEND FAULT RANK
     ((code != 0)) || fail "$*: a lost rank ended with 0: $(rows)"
     [[ $fault != cut ]] || grep -q 'found too few ranks\|have continued without' "$folder/rank.$lost" ||
         fail "$*: the lost rank does not know it: $(rows)"
+    step=$(cat "$folder"/rank.* | sed -nE 's/.*workers continue after step ([0-9]+).*/\1/p' | sort -u | head -n 1)
     if [[ $1 == train ]]; then
+        [[ $fault != cut ]] || (($(grep -c 'error:' "$folder/rank.$lost") > 1)) ||
+            fail "$*: the lost rank does not print how its world failed: $(rows)"
         # A rank may be lost after the last step, and the others then test and report again.
         found=$(cat "$folder"/rank.* | sed -n 's/^weights sha256 //p' | tail -n 1)
         reference "$2" "$lost" "$step"
