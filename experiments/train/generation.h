@@ -57,6 +57,7 @@ struct generation {
 
     bool shared;     /* the trainer holds this generation's weights */
     bool began;      /* has held weights in some generation */
+    bool described;  /* this process has printed how the job trains */
     uint64_t closed; /* number of epochs whose test is done */
     uint64_t until;  /* all workers have agreed to end after this step; UINT64_MAX: not yet */
 };

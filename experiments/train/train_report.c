@@ -532,12 +532,31 @@ out:
     return status;
 }
 
+/* A generation that is not the first which this process describes: prints what has changed. */
+static void describe_change(const struct trainer *t)
+{
+    printf("continues after step %llu with %zu worker%s: batch %zu x %lld",
+           (unsigned long long)t->step, t->workers, t->workers == 1 ? "" : "s", t->workers,
+           (long long)t->config->batch);
+    if (t->config->train.paced)
+        printf("\n");
+    else
+        printf(", lr %g\n", t->lr.peak);
+    fflush(stdout);
+}
+
 void train_report_start(const struct trainer *t)
 {
     const struct config *config = t->config;
     const char *transport = config_transport_name(config, t->backend);
     if (!reports(t))
         return;
+    if (t->generation && t->generation->described) {
+        describe_change(t);
+        return;
+    }
+    if (t->generation)
+        t->generation->described = true;
     printf("%s", t->backend->name);
     if (t->backend->uses_transport)
         printf(" over %s", transport);

@@ -80,7 +80,7 @@ for _ in 1 2 3; do
     served 0
     rows_rise step images seconds
     killed=$(weights_of) dealt=$(column images) counted=$(account)
-    step=$(sed -n 's/^continues after step //p' "$folder/worker.0")
+    step=$(sed -nE 's/^continues after step ([0-9]+).*/\1/p' "$folder/worker.0")
     # If only worker 2 had all answers of the last step, it becomes rank 0 and the order of addition changes: try again.
     [[ ! $step ]] || break
 done

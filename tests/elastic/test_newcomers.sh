@@ -140,6 +140,8 @@ for number in 0 1 2; do
     grep 'error:' "$folder/worker.$number" && fail "worker $number names another than the lost worker 3: $(rows)"
 done
 ends 137 6 7
+says 0 'continues after step [0-9]* with 3 workers: batch 3 x 8, lr '
+(($(grep -c 'parameters, batch' "$folder/worker.0") == 1)) || fail "the training seems to begin again: $(rows)"
 mkdir "$folder/other"
 "$make_dataset" "$folder/other" 1000 300
 worker "${options[@]}" --join "$address" --data "$folder/other"
