@@ -168,22 +168,27 @@ void config_visit_mca(void (*visit)(void *context, const char *name, const char 
 
 /* -------- the interface ----------------------------------------------------------------------- */
 
+struct config config_initial(enum config_command command)
+{
+    return (struct config){.command = command,
+                           .servers = CONFIG_SERVERS_NOT_GIVEN,
+                           .learning.warmup_epochs = LEARNING_WARMUP_NOT_GIVEN,
+                           .rank = CONFIG_RANK_NOT_GIVEN,
+                           .world_size = CONFIG_RANK_NOT_GIVEN,
+                           .data = launcher_variable("PSRING_DATA"),
+                           .network = launcher_variable("PSRING_NETWORK"),
+                           .subnet = launcher_variable("PSRING_BIND_SUBNET"),
+                           .token = launcher_variable("PSRING_TOKEN"),
+                           .secure = launcher_variable("PSRING_SECURE")};
+}
+
 enum status config_parse(enum config_command command, int argc, char **argv, struct config *config,
                          bool *helped)
 {
     enum status status;
     struct config_table table;
     config_table_init(&table, command);
-    *config = (struct config){.command = command,
-                              .servers = CONFIG_SERVERS_NOT_GIVEN,
-                              .learning.warmup_epochs = LEARNING_WARMUP_NOT_GIVEN,
-                              .rank = CONFIG_RANK_NOT_GIVEN,
-                              .world_size = CONFIG_RANK_NOT_GIVEN,
-                              .data = launcher_variable("PSRING_DATA"),
-                              .network = launcher_variable("PSRING_NETWORK"),
-                              .subnet = launcher_variable("PSRING_BIND_SUBNET"),
-                              .token = launcher_variable("PSRING_TOKEN"),
-                              .secure = launcher_variable("PSRING_SECURE")};
+    *config = config_initial(command);
     TRY(options_parse(&table.options, argc, argv, config, helped));
     if (!*helped)
         TRY(recipes_apply(&table, config, helped));

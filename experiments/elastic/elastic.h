@@ -37,11 +37,15 @@ struct member_place elastic_place(const struct config *config, const struct gene
  * ended as agreed, or another member was lost. */
 bool elastic_goes_on(enum status status);
 
+enum { ELASTIC_JOB_BYTES = 4000 }; /* of the options of a job */
+
 /*
  * Writes the options of `psring train` that must be equal on all workers of an elastic job. One
  * line each, as on a command line ("--batch=8"). Returns false if they do not fit `size` bytes.
  */
 bool elastic_options_write(const struct config *config, char *text, size_t size);
+/* The same as part of one command line, without options that have their default. */
+bool elastic_options_line(const struct config *config, char *text, size_t size);
 
 /* Fills the `config` of a server from its own options `serve` and the workers' options `job`.
  * Changes and borrows `job`. Errors as config_parse. */

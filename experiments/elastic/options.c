@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/text.h"
 #include "experiments/config/config_table.h"
 #include "experiments/elastic/elastic.h"
 
@@ -37,6 +38,51 @@ bool elastic_options_write(const struct config *config, char *text, size_t size)
     text[0] = '\0';
     options_visit(&table.options, config, add_line, &lines);
     return lines.used < size;
+}
+
+static bool has_line(const char *lines, const char *line)
+{
+    size_t length = strlen(line);
+    while (*lines && (strncmp(lines, line, length) != 0 || lines[length] != '\n'))
+        lines += strcspn(lines, "\n") + 1;
+    return *lines;
+}
+
+/* Fills `usual` with what an equal command without these options would have: the defaults, those of
+ * the recipe, and what follows from other options. */
+static enum status fill_usual(const struct config *config, struct config *usual)
+{
+    enum status status;
+    static char name[] = "train";
+    char *argv[] = {name, NULL};
+    struct config_table table;
+    bool done;
+    config_table_init(&table, config->command);
+    *usual = config_initial(config->command);
+    TRY(options_parse(&table.options, 1, argv, usual, &done));
+    usual->learning.recipe = config->learning.recipe;
+    TRY(recipes_apply(&table, usual, &done));
+    usual->learning.recipe = NULL; /* it must be given */
+    usual->train.paced = config->train.paced;
+    usual->servers = config->servers;
+out:
+    return status;
+}
+
+bool elastic_options_line(const struct config *config, char *text, size_t size)
+{
+    char own[ELASTIC_JOB_BYTES], left_out[ELASTIC_JOB_BYTES], *rest;
+    struct config usual;
+    struct line line = line_in(text, size);
+    if (fill_usual(config, &usual) != STATUS_OK ||
+        !elastic_options_write(config, own, sizeof own) ||
+        !elastic_options_write(&usual, left_out, sizeof left_out))
+        return false;
+    for (char *option = strtok_r(own, "\n", &rest); option; option = strtok_r(NULL, "\n", &rest)) {
+        if (!has_line(left_out, option))
+            line_add(&line, "%s%s", line.used > 0 ? " " : "", option);
+    }
+    return line.used + 1 < size;
 }
 
 /* Whether an option decides which messages a server gets. --device does not: a server adds on the

@@ -190,14 +190,19 @@ out:
     return status;
 }
 
-/* Worker 0 prints where newcomers can join. */
+/* Worker 0 prints the command with which newcomers can join. */
 static void open_doors(const struct config *config, const struct world *world)
 {
+    enum { LINE_BYTES = 800 };
     union address door;
-    char at[ADDRESS_URI_BYTES];
-    if (world->rank == 0 && world_door(world, &door))
-        log_info("workers can join: psring train --backend %s --elastic --join %s ...",
-                 config_backend(config)->name, address_uri(&door, at));
+    char at[ADDRESS_URI_BYTES], options[LINE_BYTES];
+    if (world->rank != 0 || !world_door(world, &door))
+        return;
+    if (!elastic_options_line(config, options, sizeof options))
+        snprintf(options, sizeof options, "OPTION...");
+    log_info("workers can join: psring train --join %s %s%s%s%s", address_uri(&door, at), options,
+             config->data ? " --data DIR" : "", config->token ? " --token TOKEN" : "",
+             config->secure ? " --secure DIR" : "");
 }
 
 /* Worker 0 gets the weights and the optimizer's state of a worker that has done one step more. */
@@ -285,7 +290,7 @@ static enum status one_generation(const struct config *job, struct generation *g
     if (world->rank > 0 && lost == 0 && (newcomer || again)) /* else printed already */
         log_info("is now worker %d of %d, after step %llu", world->rank, world->size,
                  (unsigned long long)g->start.step);
-    open_doors(&config, world);
+    open_doors(job, world);
     TRY(train_generation(&config, world, g));
     status = world_barrier(world, NULL); /* a worker that has lost the last average gets it */
 out:
@@ -295,10 +300,9 @@ out:
 /* Opens the first world of this process. *config becomes that of the workers of the first world. */
 static enum status open_first(struct config *config, struct world **world)
 {
-    enum { JOB_BYTES = 4000 };
     enum status status;
     uint64_t token;
-    char name[24], job[JOB_BYTES];
+    char name[24], job[ELASTIC_JOB_BYTES];
     const char *door = config->elastic.join;
     struct world_options options = {
         .subnet = config->subnet,
@@ -315,7 +319,7 @@ static enum status open_first(struct config *config, struct world **world)
     options.token = token;
     if (!elastic_options_write(config, job, sizeof job))
         TRY(FAIL(STATUS_USAGE, "--elastic: the options are too long, expected at most %d bytes",
-                 JOB_BYTES));
+                 ELASTIC_JOB_BYTES));
     if (!door) {
         snprintf(name, sizeof name, "rank %d", (int)config->rank);
         log_set_name(name);
@@ -395,9 +399,8 @@ static enum status survive(struct config *config)
 
 enum status elastic_train(struct config *config)
 {
-    enum { JOB_BYTES = 4000 };
     enum status status = STATUS_OK;
-    char job[JOB_BYTES], address[300];
+    char job[ELASTIC_JOB_BYTES], address[300];
     if (config->elastic.survives)
         return survive(config);
     struct generation generation = {.watch = member_watch,
@@ -411,7 +414,7 @@ enum status elastic_train(struct config *config)
         TRY(FAIL(STATUS_USAGE,
                  "--join: the list of servers is too long, expected at most %d bytes; use shorter "
                  "host names",
-                 JOB_BYTES));
+                 ELASTIC_JOB_BYTES));
     uint64_t token;
     TRY(elastic_token(config, &token));
     status = member_open(

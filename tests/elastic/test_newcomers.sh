@@ -76,6 +76,17 @@ door_of()
     sed -nE 's/.*--join (tcp:[^ ]+) .*/\1/p' "$folder/worker.$1" | tail -n 1
 }
 
+# invited NUMBER: starts the next worker with the command that that worker has printed, and no option besides.
+invited()
+{
+    local line common=()
+    line=$(sed -n 's/.*workers can join: psring train //p' "$folder/worker.$1" | tail -n 1)
+    line=${line/ --data DIR/ --data $data}
+    line=${line/ --token TOKEN/ --token t}
+    # shellcheck disable=SC2086  # several options
+    worker $line
+}
+
 # The images in the weights, as the workers count their own.
 account()
 {
@@ -132,7 +143,7 @@ options=(--elastic --backend rhd --steps 1000000 --log-steps 20)
 worker "${options[@]}" --join "$address" --join-after 999999
 says 6 'waits until'
 signal KILL 6
-worker "${options[@]}" --join "$address"
+invited 0
 says 0 'worker 3 on .* has joined: 4 workers'
 signal KILL 7
 for number in 0 1 2; do
@@ -152,7 +163,7 @@ grep -q 'has other files' "$folder/worker.8" || fail "other data: $(rows)"
 signal KILL 0
 says 1 'workers can join'
 address=$(door_of 1)
-worker "${options[@]}" --join "$address"
+invited 1
 says 1 'worker 2 on .* has joined: 3 workers'
 worker "${options[@]}" --join "$address"
 says 1 'worker 3 on .* has joined: 4 workers'
