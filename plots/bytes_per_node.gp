@@ -15,7 +15,7 @@ at(b) = place(column(WORKERS)) + (b - 2.5) * bar
 # One bar each: series, and bytes sent. For servers in workers, the bytes of both processes of a host are added.
 BARS = 4
 array SERIES_OF[BARS] = [10, 1, 1, 8]
-array NAMES[BARS] = ["ring: a worker", "1 server: a worker", "1 server: the server", "W servers in workers: a worker and its server"]
+array NAMES[BARS] = [LABEL[10] . ": a worker", LABEL[1] . ": a worker", LABEL[1] . ": the server", LABEL[8] . ": a worker and its server"]
 array FILL[BARS] = [COLOUR[10], "#F2B98F", COLOUR[1], IN_WORKERS]
 bytes(b, worker, server) = column(BYTES) != M || column(SERIES) != SERIES_OF[b] ? NaN : \
     (b == 3 ? 0 : column(worker)) + (b < 3 ? 0 : column(server))

@@ -11,7 +11,7 @@ seconds = values(5)
 
 # Each topology has one colour, darker for a transport with fewer layers. MPI_Allreduce has line style 12.
 array NAMES[3] = ["over zmq", "over mpi", "over tcp"]
-array TITLES[2] = ["1 dedicated server", "ring"]
+array TITLES[2] = [LABEL[1], LABEL[10]]
 array TINTS[6] = ["#F2B98F", "#E58A4B", COLOUR[1], "#A3CBE5", "#4F9FD0", COLOUR[10]]
 array MARKS[6] = [4, 2, SHAPE[1], 6, 2, SHAPE[10]]
 do for [i = 1:6] { set style line 100 + i lc rgb TINTS[i] pt MARKS[i] ps 1.1 lw 1.8 }

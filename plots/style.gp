@@ -10,9 +10,7 @@ set encoding utf8
 
 array COLOUR[15] = ["#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#8B6B3D", "#0072B2", "#56B4E9", "#009E73", "#000000", "#A39800", "#A50F15"]
 array SHAPE[15] = [5, 9, 11, 15, 5, 9, 11, 15, 3, 7, 4, 12, 6, 13, 8]
-array LABEL[15] = ["1 server", "2 servers", "W/2 servers", "W servers", "1 server", "2 servers", "W/2 servers", "W servers", \
-    "W in workers + W/2 spare", "ring", "halving-doubling", "MPI_Allreduce, fastest", \
-    "double binary tree", "1 server in the switch", "halving-doubling, radix W"]
+load "names.gp" # LABEL, the names of the series (results_series_name)
 # Colour of servers in workers, in figures that also show dedicated servers.
 IN_WORKERS = "#B79AD6"
 do for [i = 1:15] {

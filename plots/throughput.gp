@@ -16,12 +16,11 @@ do for [i = 1:words(counts)] { set xtics add (word(counts, i) int(word(counts, i
 set title sprintf("Training %s, %g ms of computation per step (%d images per worker)\n%s", TRAINED, PACED_MS, BATCH, where)
 
 DRAWN = "1 4 8 10 12"
-array NAMES[5] = ["1 server", "W servers", "W servers in workers", "ring", "MPI_Allreduce"]
 set style line 8 lc rgb IN_WORKERS pt 11 ps 0.9 lw 1.8
 
 do for [t = 1:terminals] {
     eval terminal(t, "throughput", 700, 460)
     plot for [i = 1:words(DRAWN)] "training.txt" using ($1 == word(DRAWN, i) + 0 ? $3 : NaN):4 \
-             smooth unique with linespoints ls int(word(DRAWN, i)) title NAMES[i], \
+             smooth unique with linespoints ls int(word(DRAWN, i)) title LABEL[int(word(DRAWN, i))], \
          x * BATCH / PACED_MS * 1e3 ls 40 title "if averaging were free"
 }

@@ -240,22 +240,23 @@ static const struct kind {
     const char *backend, *placement;
     enum amount amount;
     int series;
+    const char *name; /* in the summary, the page and the figures */
 } kinds[] = {
-    [COLUMN_PS1] = {"ps", "dedicated", ONE, 1},
-    [COLUMN_PSW] = {"ps", "dedicated", AS_MANY, 4},
-    [COLUMN_IN1] = {"ps", "colocated", ONE, 5},
-    [COLUMN_INW] = {"ps", "colocated", AS_MANY, 8},
-    [COLUMN_MIXED] = {"ps", "mixed", HALF_AS_MANY, 9},
-    [COLUMN_RING] = {"ring", "", NONE, 10},
-    [COLUMN_RHD] = {"rhd", "", TWO, 11},
-    [COLUMN_DIRECT] = {"rhd", "", AS_MANY, 15},
-    [COLUMN_TREE] = {"tree", "", NONE, 13},
-    [COLUMN_MPI] = {"mpi", "", NONE, 12},
-    [COLUMNS] = {"ps", "dedicated", HALF_AS_MANY, 3},
-    {"ps", "dedicated", TWO, 2},
-    {"ps", "colocated", HALF_AS_MANY, 7},
-    {"ps", "colocated", TWO, 6},
-    {"ps", "switch", ONE, 14},
+    [COLUMN_PS1] = {"ps", "dedicated", ONE, 1, "1 server"},
+    [COLUMN_PSW] = {"ps", "dedicated", AS_MANY, 4, "W servers"},
+    [COLUMN_IN1] = {"ps", "colocated", ONE, 5, "1 in a worker"},
+    [COLUMN_INW] = {"ps", "colocated", AS_MANY, 8, "W in workers"},
+    [COLUMN_MIXED] = {"ps", "mixed", HALF_AS_MANY, 9, "W in workers + W/2"},
+    [COLUMN_RING] = {"ring", "", NONE, 10, "ring"},
+    [COLUMN_RHD] = {"rhd", "", TWO, 11, "rhd"},
+    [COLUMN_DIRECT] = {"rhd", "", AS_MANY, 15, "rhd radix W"},
+    [COLUMN_TREE] = {"tree", "", NONE, 13, "tree"},
+    [COLUMN_MPI] = {"mpi", "", NONE, 12, "MPI_Allreduce"},
+    [COLUMNS] = {"ps", "dedicated", HALF_AS_MANY, 3, "W/2 servers"},
+    {"ps", "dedicated", TWO, 2, "2 servers"},
+    {"ps", "colocated", HALF_AS_MANY, 7, "W/2 in workers"},
+    {"ps", "colocated", TWO, 6, "2 in workers"},
+    {"ps", "switch", ONE, 14, "1 in the switch"},
 };
 
 static int amount_of(enum amount amount, int workers)
@@ -280,6 +281,49 @@ void results_series(int *series, const char *backend, const char *placement, int
              in_fact == amount_of(kind->amount, workers)))
             series[count++] = kind->series;
     }
+}
+
+const char *results_series_name(int series)
+{
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        if (kinds[k].series == series)
+            return kinds[k].name;
+    }
+    return NULL;
+}
+
+/* Names a configuration without a series. */
+static void name_other(struct line *line, const char *way, const char *placement, int servers)
+{
+    if (strcmp(placement, "dedicated") == 0)
+        line_add(line, "%d server%s", servers, servers == 1 ? "" : "s");
+    else if (strcmp(placement, "colocated") == 0)
+        line_add(line, "%d in workers", servers);
+    else if (strcmp(placement, "mixed") == 0)
+        line_add(line, "W in workers + %d", servers);
+    else if (strcmp(placement, "switch") == 0)
+        line_add(line, "%d in the switch", servers);
+    else
+        line_add(line, "%s", way);
+}
+
+void results_name(char *text, size_t size, const char *who, int workers)
+{
+    struct line line = line_in(text, size);
+    char way[48], backend[16] = "", placement[16] = "";
+    int number = 0, series[SERIES_MOST];
+    const size_t length = strcspn(who, ",");
+    snprintf(way, sizeof way, "%.*s", (int)length, who);
+    (void)sscanf(way, "%15s %15s %d", backend, placement, &number);
+    const bool servers = strcmp(backend, "ps") == 0, halves = strcmp(backend, "rhd") == 0;
+    results_series(series, backend, placement, servers ? number : 0, halves ? number : 0, workers);
+    if (series[0] > 0)
+        line_add(&line, "%s", results_series_name(series[0]));
+    else
+        name_other(&line, way, servers ? placement : "", number);
+    if (strcmp(backend, "mpi") == 0)
+        line_add(&line, " (%s)", way + strlen("mpi "));
+    line_add(&line, "%s", who + length);
 }
 
 /* The name follows NCCL's log, not the request. Without a log the row is in neither column. */
@@ -438,6 +482,7 @@ static void find_points(struct results *results)
             .bytes = row->bytes,
         };
         name_row(row, &point);
+        results_name(point.name, sizeof point.name, point.who, point.workers);
         name_variant(results, row, &point);
         row->part = point.part;
         results_series(point.series, row->backend, row->placement, row->servers, radix_of(row),
@@ -627,6 +672,11 @@ void results_column_name(enum column column, int workers, char *text, size_t siz
     const int amount = amount_of(kind->amount, workers);
     results_configuration(text, size, kind->backend, kind->placement, amount,
                           column == COLUMN_DIRECT ? amount : 0, "");
+}
+
+const char *results_column_title(enum column column)
+{
+    return kinds[column].name;
 }
 
 const struct point *results_column(const struct results *results, enum column column, int workers,

@@ -48,12 +48,14 @@ struct result_row {
     char unsteady[64]; /* why its time is not reliable; empty: it is */
 };
 
-enum { SERIES_MOST = 4 }; /* series of one point */
+enum { SERIES_MOST = 4 };  /* series of one point */
+enum { SERIES_LAST = 15 }; /* see results_series */
 
 /* All starts of one configuration with one number of workers and one size. */
 struct point {
     enum part part;
     char who[64];     /* the configuration; with several workers a host also ", 8 on 4 hosts" */
+    char name[64];    /* the same for readers, see results_name */
     char variant[48]; /* "over zmq, fp16"; empty: none */
     const struct result_row *row; /* its first one, for the texts */
     int workers, servers, machines;
@@ -127,6 +129,9 @@ const struct point *results_over(const struct results *results, enum column colu
 /* The name of a column's configuration with this number of workers, cut to `size`. */
 void results_column_name(enum column column, int workers, char *text, size_t size);
 
+/* "W servers": its name for readers, whatever the number of workers. */
+const char *results_column_title(enum column column);
+
 /* The gradient of keras-cnn if it was measured with this number of workers, else the largest size.
  */
 enum { RESULTS_MODEL_BYTES = 4799528 };
@@ -146,6 +151,13 @@ const char *results_transport(const struct results *results, const char *backend
 /* Writes "ps dedicated 1", "mpi ring", "rhd radix 4", "ring". `radix`: 0 omits it. */
 void results_configuration(char *text, size_t size, const char *backend, const char *placement,
                            int servers, int radix, const char *algorithm);
+
+/* Writes the name of a configuration for the summary, the page and the figures: "W servers",
+ * "W in workers", "MPI_Allreduce (ring)". `who` is a configuration as at the top of this file, also
+ * with ", 8 on 4 hosts". A configuration of a series has the name of its first series. */
+void results_name(char *text, size_t size, const char *who, int workers);
+/* NULL: there is no such series. */
+const char *results_series_name(int series);
 
 /*
  * The series of a configuration in figures, at most SERIES_MOST, ended by 0. The numbers are:

@@ -95,7 +95,9 @@ void trainings_name(const struct trainings *trainings, const struct training *tr
                     size_t size)
 {
     struct line line = line_in(name, size);
-    line_add(&line, "%s", training->who);
+    char who[64];
+    results_name(who, sizeof who, training->who, training->workers);
+    line_add(&line, "%s", who);
     for (int n = 0; n < NAMES; n++) {
         bool differs = false;
         for (size_t t = 0; t < trainings->count; t++)

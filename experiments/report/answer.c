@@ -115,7 +115,7 @@ struct text text_verdict(const struct point *above, const struct point *below, i
 
 void text_print_point(FILE *out, const struct point *point)
 {
-    fprintf(out, "%s%s%s, %s, %s: ", point->who, *point->variant ? ", " : "", point->variant,
+    fprintf(out, "%s%s%s, %s, %s: ", point->name, *point->variant ? ", " : "", point->variant,
             text_counted(point->workers, "worker").text, text_size((double)point->bytes).text);
 }
 
@@ -130,6 +130,11 @@ const char *text_next_entry(const char *entry)
     entry += strcspn(entry, ";");
     return entry + (*entry == ';');
 }
+
+const char answer_names[] =
+    "W: number of workers. servers: on further machines. in workers: on the workers' machines. + "
+    "W/2: and W/2 on\n                further machines. in the switch: where the links meet. rhd: "
+    "halving-doubling. tree: double binary tree.";
 
 /* The number of machines that a configuration with this number of workers would need. 0: it was not
  * left out. */
@@ -172,40 +177,11 @@ static int most_workers(const struct results *results, enum column column, bool 
 static void add_name(struct line *line, const struct results *results, enum column column,
                      int workers, uint64_t bytes)
 {
+    char who[64], name[64];
     const struct point *mpi = results_column(results, COLUMN_MPI, workers, bytes);
-    switch (column) {
-    case COLUMN_PS1:
-        line_add(line, "One parameter server on its own machine");
-        break;
-    case COLUMN_IN1:
-        line_add(line, "One parameter server inside a worker");
-        break;
-    case COLUMN_INW:
-        line_add(line, "One server in every worker, on the same machines");
-        break;
-    case COLUMN_PSW:
-        line_add(line, "As many servers as workers, on %d further machines", workers);
-        break;
-    case COLUMN_MIXED:
-        line_add(line, "One server in every worker and on %d further machine%s", workers / 2,
-                 workers / 2 == 1 ? "" : "s");
-        break;
-    case COLUMN_RHD:
-        line_add(line, "Halving-doubling");
-        break;
-    case COLUMN_DIRECT:
-        line_add(line, "Halving-doubling of radix W, in two steps");
-        break;
-    case COLUMN_TREE:
-        line_add(line, "Double binary tree");
-        break;
-    case COLUMN_MPI:
-        line_add(line, "MPI_Allreduce, the fastest of its algorithms here (%s)",
-                 mpi ? mpi->who + strlen("mpi ") : "-");
-        break;
-    default:
-        line_add(line, "The ring");
-    }
+    results_column_name(column, workers, who, sizeof who);
+    results_name(name, sizeof name, column == COLUMN_MPI && mpi ? mpi->who : who, workers);
+    line_add(line, "%s", name);
 }
 
 static void add_verdict(struct line *line, const struct comparison *found)
@@ -363,7 +339,7 @@ static void add_by_size(struct answer *answer, const struct results *results)
     size_t count = 0;
     if (workers == 0)
         return;
-    line_add(&line, "One server compared with the ring, by size, %s:",
+    line_add(&line, "%s compared with the ring, by size, %s:", results_column_title(COLUMN_PS1),
              text_counted(workers, "worker").text);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         char words[32];
@@ -456,7 +432,8 @@ static void add_change(struct line *line, const struct results *results, int wor
     if (!measured)
         line_add(line, "Further machines as servers were not measured");
     if (by_size > 0 && add_sizes(&sizes, results, COLUMN_PS1, by_size, VERDICT_FASTER, "") > 0)
-        line_add(line, ". One server is faster than the ring at %s", text);
+        line_add(line, ". %s is faster than the ring at %s", results_column_title(COLUMN_PS1),
+                 text);
     line_add(line, ".");
 }
 
@@ -479,7 +456,7 @@ static void add_brief(struct answer *answer, const struct results *results)
     }
     const enum column column = find_winner(results, workers);
     const struct point *winner = focus_point(results, column, workers);
-    struct comparison lead = {.verdict = VERDICT_NONE, .why = "one server was not measured"};
+    struct comparison lead = {.verdict = VERDICT_NONE, .why = "the server was not measured"};
     if (server)
         lead = starts_compare(&server->time, &winner->time);
     const bool judged = lead.verdict != VERDICT_NONE;
@@ -495,7 +472,7 @@ static void add_brief(struct answer *answer, const struct results *results)
         line_add(&line[1], ": ");
         add_ratio(&line[1], server, winner);
     } else
-        line_add(&line[1], "One parameter server was not measured");
+        line_add(&line[1], "%s was not measured", results_column_title(COLUMN_PS1));
     line_add(&line[1], ".");
     line_add(&line[2], "By theory:    ");
     if (server && isfinite(server->theory_us / winner->theory_us))
@@ -513,6 +490,7 @@ static void add_brief(struct answer *answer, const struct results *results)
         line_add(&line[3], "none: %s.", lead.why);
     if (!steady)
         line_add(&line[3], " No number of workers has a steady measurement of both.");
+    line_add(&line[5], "Names:        %s", answer_names);
     line_add(&line[4], "Would change: ");
     add_change(&line[4], results, workers, winner);
 }

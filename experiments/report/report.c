@@ -75,6 +75,13 @@ static const struct training *put_trainings(FILE *out, const struct trainings *t
     return last;
 }
 
+static void put_names(FILE *out)
+{
+    fprintf(out, "array LABEL[%d]\n", SERIES_LAST);
+    for (int series = 1; series <= SERIES_LAST; series++)
+        fprintf(out, "LABEL[%d] = \"%s\"\n", series, results_series_name(series));
+}
+
 static bool end(FILE *file)
 {
     const bool failed = ferror(file) != 0;
@@ -93,6 +100,7 @@ static bool end(FILE *file)
  *                     transport: 1 zmq, 2 mpi, 3 tcp
  *     facts.gp        constants of the trainings
  *     network.txt     name of the network
+ *     names.gp        array LABEL: the name of each series
  *     modes.txt, consistency_facts.gp: only with consistency.csv
  *
  * Series are those of results_series. A configuration has one line per series, and `own` is 1 in
@@ -101,9 +109,9 @@ static bool end(FILE *file)
  */
 static enum status figures_write(const struct run *run, const char *dir)
 {
-    enum { POINTS, TRAINING, PROCESSORS, FACTS, NETWORK, FILES };
+    enum { POINTS, TRAINING, PROCESSORS, FACTS, NETWORK, NAMES, FILES };
     static const char *const names[FILES] = {"points.txt", "training.txt", "processors.txt",
-                                             "facts.gp", "network.txt"};
+                                             "facts.gp",   "network.txt",  "names.gp"};
     FILE *files[FILES] = {NULL};
     const struct training *last = NULL;
     bool good = true;
@@ -127,6 +135,7 @@ static enum status figures_write(const struct run *run, const char *dir)
                 last ? last->paced_ms : 0, last && isfinite(last->batch) ? last->batch : 0,
                 plain ? model : ""); /* gnuplot executes what some characters begin */
         fprintf(files[NETWORK], "%s\n", run_network(run));
+        put_names(files[NAMES]);
     }
     for (int f = 0; f < FILES; f++)
         good = (!files[f] || end(files[f])) && good;
@@ -175,6 +184,7 @@ static enum status put_claim(struct page *page, const struct answer *answer)
             break;
         }
     }
+    put_paragraph(out, answer_names);
     return page_end(page);
 }
 

@@ -52,11 +52,11 @@ struct text text_verdict(const struct point *above, const struct point *below, i
 /* The answer of a run: sentences with verdicts on whether the ring or a parameter server is faster.
  */
 
-enum { ANSWER_CLAIMS_MOST = 16, ANSWER_TEXT = 640, ANSWER_BRIEF_LINES = 5 };
+enum { ANSWER_CLAIMS_MOST = 16, ANSWER_TEXT = 640, ANSWER_BRIEF_LINES = 6 };
 
 struct answer {
-    /* The winner without further machines, its lead, theory, the confidence, and what would change
-     * the winner. "": no ring was measured, or links had no limit. */
+    /* The winner without further machines, its lead, theory, the confidence, what would change the
+     * winner, and answer_names. "": no ring was measured, or links had no limit. */
     char brief[ANSWER_BRIEF_LINES][ANSWER_TEXT];
     char lead[ANSWER_TEXT]; /* the measured case and the ring's time; "": no answer */
     struct claim {
@@ -67,6 +67,9 @@ struct answer {
     bool has_one_server; /* claims[0] is about one dedicated server */
     const char *note;    /* explanation, or NULL */
 };
+
+/* Explains the names of configurations (results_name). */
+extern const char answer_names[];
 
 /*
  * Makes the answer. Every claim compares two configurations measured with the same workers and

@@ -88,6 +88,17 @@ void run_add_number(cJSON *object, const char *name, double value)
                           isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
 }
 
+/* Adds the names of all series: {"1": "1 server", ...}. */
+static void add_names(cJSON *data)
+{
+    cJSON *names = cJSON_AddObjectToObject(data, "names");
+    for (int series = 1; series <= SERIES_LAST; series++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", series);
+        cJSON_AddStringToObject(names, number, results_series_name(series));
+    }
+}
+
 static void add_series(cJSON *object, const int *series)
 {
     cJSON *array = cJSON_AddArrayToObject(object, "series");
@@ -107,6 +118,7 @@ static void add_points(cJSON *all, const struct results *results)
         cJSON *object = cJSON_CreateObject();
         cJSON_AddItemToArray(points, object);
         cJSON_AddStringToObject(object, "who", point->who);
+        cJSON_AddStringToObject(object, "name", point->name);
         cJSON_AddStringToObject(object, "backend", point->row->backend);
         cJSON_AddStringToObject(object, "transport", point->row->transport);
         cJSON_AddStringToObject(object, "state", judge_word(point->time.state));
@@ -307,6 +319,7 @@ enum status run_data_make(const struct run *run, run_replay *replay, cJSON **dat
     run_add_number(*data, "link_bytes_per_s",
                    run->has_results ? run->results.last_rate : (double)NAN);
     TRY(add_models(*data));
+    add_names(*data);
     if (run->state == STATE_WRONG) /* its times, and values computed from them, are not shown */
         goto out;
     if (run->has_consistency)

@@ -84,11 +84,11 @@ typedef enum status run_replay(cJSON *replays, const char *name, const char *pat
  * Makes *data, which the caller deletes:
  *
  *     {"state": "exact", "network": "vcluster:200mbit", "link_bytes_per_s": 23.8e6 or null,
- *      "tables": {"bench": [{"who", "series", "state", "starts", "workers", "bytes", ...}, ...],
- *                 "train": [{"series", "workers", "images_per_s", ...}, ...],
- *                 "consistency": see consistency_json,
- *                 "predict", "simulate": {"columns": ["backend", ...], "rows": [["ring", 4],
- * ...]}}, "models": [["vgg16", 553430176], ...], gradients in bytes, "model": model.json,
+ *      "tables": {"bench": [{"who", "name", "series", "state", "starts", "workers", "bytes", ...},
+ * ...], "train": [{"series", "workers", "images_per_s", ...}, ...], "consistency": see
+ * consistency_json, "predict", "simulate": {"columns": ["backend", ...], "rows": [["ring", 4],
+ * ...]}}, "names": {"1": "1 server", ...} by series,
+ *      "models": [["vgg16", 553430176], ...], gradients in bytes, "model": model.json,
  *      "replays": those of `replay`}
  *
  * "bench" has one entry for all starts of a configuration, like struct point. A part exists if its

@@ -146,11 +146,9 @@ static void summary_print_answer(const struct answer *answer, FILE *out)
 static const struct {
     enum column column;
     int width;
-    const char *head;
 } cells[] = {
-    {COLUMN_PS1, 10, "1 server"},  {COLUMN_PSW, 10, "W servers"}, {COLUMN_INW, 13, "W in workers"},
-    {COLUMN_MIXED, 9, "mixed"},    {COLUMN_RING, 9, "ring"},      {COLUMN_RHD, 9, "rhd"},
-    {COLUMN_DIRECT, 9, "radix W"}, {COLUMN_TREE, 9, "tree"},      {COLUMN_MPI, 14, "MPI_Allreduce"},
+    {COLUMN_PS1, 10}, {COLUMN_PSW, 10},    {COLUMN_INW, 13}, {COLUMN_MIXED, 19}, {COLUMN_RING, 9},
+    {COLUMN_RHD, 9},  {COLUMN_DIRECT, 12}, {COLUMN_TREE, 9}, {COLUMN_MPI, 14},
 };
 enum { CELLS = sizeof cells / sizeof *cells };
 
@@ -171,7 +169,7 @@ static void print_row_head(const struct results *results, FILE *out)
     fprintf(out, " %8s", "message");
     for (size_t c = 0; c < CELLS; c++) {
         if (is_measured(results, cells[c].column))
-            fprintf(out, " %*s", cells[c].width, cells[c].head);
+            fprintf(out, " %*s", cells[c].width, results_column_title(cells[c].column));
     }
 }
 
@@ -214,12 +212,7 @@ static void print_legend(const struct results *results, FILE *out)
 static void print_times(const struct results *results, int *section, FILE *out)
 {
     summary_heading(section, out, "One all-reduce: time (median of the slowest rank)");
-    fprintf(
-        out,
-        "  W: workers. Dedicated servers: 1 or W; in the workers: W; mixed: W in the workers and "
-        "W/2 spare\n"
-        "  %2s",
-        "W");
+    fprintf(out, "  Names:        %s\n\n  %2s", answer_names, "W");
     print_row_head(results, out);
     fprintf(out, "    1 server / ring  by theory  ring's efficiency\n");
     for (size_t i = 0; i < results->worker_count; i++) {
@@ -279,13 +272,13 @@ static void print_all(const struct results *results, int *section, FILE *out)
         qsort(list, count, sizeof *list, by_time);
         summary_heading(section, out, "All configurations, %s, %s, the fastest first",
                         text_counted(workers, "worker").text, text_size((double)bytes).text);
-        fprintf(out,
-                "                       starts      time      95%% interval   by theory  / ring "
-                "                efficiency  machines  a machine\n");
+        fprintf(out, "                                starts      time      95%% interval   by "
+                     "theory  / ring "
+                     "                efficiency  machines  a machine\n");
     }
     for (size_t i = 0; count >= 2 && i < count; i++) {
         const struct point *point = list[i];
-        fprintf(out, "  %-19s %7d %9s %17s %11s  %-20s %12s %9d %10s\n", point->who,
+        fprintf(out, "  %-28s %7d %9s %17s %11s  %-20s %12s %9d %10s\n", point->name,
                 point->time.starts, text_point(point).text, text_interval(&point->time).text,
                 text_time(point->theory_us).text,
                 point == ring ? "" : text_verdict(point, ring, 2).text,
@@ -433,11 +426,11 @@ static void print_winners(const struct results *results, int *section, FILE *out
             if (!begun)
                 fprintf(out, "  %8s", text_size((double)results->sizes[s]).text);
             begun = true;
-            fprintf(out, "   W=%d: %s", results->workers[w], cell.fastest->who);
+            fprintf(out, "   W=%d: %s", results->workers[w], cell.fastest->name);
             good += lost(&cell) <= as_good;
             worst = fmax(worst, lost(&cell));
             if (lost(&cell) > as_good)
-                fprintf(out, " (theory: %s, %.0f%% slower)", cell.named->who, 100 * lost(&cell));
+                fprintf(out, " (theory: %s, %.0f%% slower)", cell.named->name, 100 * lost(&cell));
         }
         if (begun)
             fprintf(out, "\n");
@@ -503,8 +496,10 @@ static void print_throughput(const struct run *run, int *section, FILE *out)
     const char *model = csv_table_field(&run->trainings.table, any->row, "model");
     summary_heading(section, out, "Training %s with %g ms of computation a step: images/s",
                     *model ? model : "keras-cnn", any->paced_ms);
-    fprintf(out, "  workers   1 server  W servers  W in workers      ring  MPI_Allreduce    if "
-                 "averaging were free\n");
+    fprintf(out, "  workers %10s %10s %13s %9s %14s    if averaging were free\n",
+            results_column_title(COLUMN_PS1), results_column_title(COLUMN_PSW),
+            results_column_title(COLUMN_INW), results_column_title(COLUMN_RING),
+            results_column_title(COLUMN_MPI));
     for (int w = next_workers(run, 0); w > 0; w = next_workers(run, w)) {
         print_trained(run, w, false, out);
         fprintf(out, " %25s\n", text_count(w * any->batch / any->paced_ms * 1e3).text);

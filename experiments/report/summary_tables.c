@@ -20,7 +20,7 @@ void summary_heading(int *section, FILE *out, const char *format, ...)
 /* "ring, over zmq, fp16", cut to `size`. */
 static const char *name_of(const struct point *point, char *text, size_t size)
 {
-    snprintf(text, size, "%s%s%s", point->who, *point->variant ? ", " : "", point->variant);
+    snprintf(text, size, "%s%s%s", point->name, *point->variant ? ", " : "", point->variant);
     return text;
 }
 
@@ -166,7 +166,7 @@ void summary_print_slots(const struct run *run, int *section, FILE *out)
 /* Prints the models that would take too long, or (`memory`) need too much memory. */
 static void print_not_measured(const struct run *run, bool memory, const char *reason, FILE *out)
 {
-    char who[64], model[64], amount[32], before[64] = "";
+    char who[64], name[64], model[64], amount[32], before[64] = "";
     int workers;
     for (const char *entry = run->too_long; *entry; entry = text_next_entry(entry)) {
         const bool found = sscanf(entry, "%63s %d %63s %31[^;]", who, &workers, model, amount) == 4;
@@ -176,11 +176,12 @@ static void print_not_measured(const struct run *run, bool memory, const char *r
         if (gigabytes)
             *gigabytes = 0;
         text_replace(who, '-', ' ');
+        results_name(name, sizeof name, who, workers);
         if (strcmp(model, before) == 0)
             fprintf(out, ", ");
         else
             fprintf(out, "%s  not measured, %s: %s: ", *before ? "\n" : "", reason, model);
-        fprintf(out, "%s %s %s", who, amount, memory ? "GB" : "s");
+        fprintf(out, "%s %s %s", name, amount, memory ? "GB" : "s");
         memcpy(before, model, sizeof before);
     }
     if (*before)
@@ -255,7 +256,7 @@ static void print_gpu_rows(const struct results *results, FILE *out)
         if (p > 0 && by_size(&points[p - 1], &points[p]) == 0)
             continue;
         snprintf(inside, sizeof inside, "ps colocated %d", workers);
-        fprintf(out, "  %4d %9s %10s %10s %10s %11s %10s %14s %13s\n", workers,
+        fprintf(out, "  %4d %9s %10s %10s %10s %12s %10s %14s %13s\n", workers,
                 text_size((double)bytes).text, gpu_time(results, "nccl", workers, bytes).text,
                 gpu_time(results, "nccl tree", workers, bytes).text,
                 gpu_time(results, "ring", workers, bytes).text,
@@ -318,8 +319,9 @@ void summary_print_gpus(const struct run *run, int *section, FILE *out)
     }
     if (count > 0) {
         summary_heading(section, out, "Between GPUs, a worker each");
-        fprintf(out, "  GPUs   message       nccl  nccl tree       ring  in workers   1 server  "
-                     "MPI_Allreduce  hierarchical\n");
+        fprintf(out, "  GPUs   message       nccl  nccl tree %10s %12s %10s %14s  hierarchical\n",
+                results_column_title(COLUMN_RING), results_column_title(COLUMN_INW),
+                results_column_title(COLUMN_PS1), results_column_title(COLUMN_MPI));
         print_gpu_rows(results, out);
         fprintf(out,
                 "\n  nccl averages in GPU memory%s%s%s; the other backends use host memory (MPI "
@@ -337,12 +339,13 @@ void summary_print_gpus(const struct run *run, int *section, FILE *out)
             unknown);
     for (size_t t = 0; t < run->trainings.count; t++) {
         const struct training *training = &run->trainings.list[t];
+        char name[64];
         if (training->kind != TRAINING_GPU)
             continue;
+        results_name(name, sizeof name, training->who, training->workers);
         fprintf(out, "%s  %-20s %d GPUs: %.2f%% after %.0f images of %s, %.0f s\n",
-                trained++ == 0 ? "\n" : "", training->who, training->workers,
-                100 * training->accuracy, training->images,
-                csv_table_field(&run->trainings.table, training->row, "dataset"),
+                trained++ == 0 ? "\n" : "", name, training->workers, 100 * training->accuracy,
+                training->images, csv_table_field(&run->trainings.table, training->row, "dataset"),
                 training->seconds);
     }
     print_shared(results, section, out);
@@ -391,9 +394,12 @@ static void print_map(const struct csv_table *map, FILE *out)
         for (int line = 0; line < 4; line++) {
             double size = map_sizes[line / 2], trip_ms = map_trips_ms[line % 2];
             fprintf(out, "  %8s %10s", text_size(size).text, trip_ms > 0 ? "+ 10 ms" : "as here");
-            for (int w = 0; w < WORKERS; w++)
-                fprintf(out, "  %-*s", w + 1 < WORKERS ? 16 : 0,
-                        map_way(map, part, size, trip_ms, map_workers[w]));
+            for (int w = 0; w < WORKERS; w++) {
+                char name[64];
+                results_name(name, sizeof name, map_way(map, part, size, trip_ms, map_workers[w]),
+                             map_workers[w]);
+                fprintf(out, "  %-*s", w + 1 < WORKERS ? 16 : 0, name);
+            }
             fprintf(out, "\n");
         }
     }
@@ -418,7 +424,7 @@ void summary_print_map(const struct run *run, int *section, FILE *out)
 
 void summary_print_left_out(const struct run *run, int *section, FILE *out)
 {
-    char who[64];
+    char who[64], name[64];
     int workers, machines, before = 0;
     if (!*run->left_out)
         return;
@@ -428,11 +434,12 @@ void summary_print_left_out(const struct run *run, int *section, FILE *out)
         if (!found)
             continue;
         text_replace(who, '-', ' ');
+        results_name(name, sizeof name, who, workers);
         if (workers != before)
             fprintf(out, "%s  %s: %s takes %d machines", before > 0 ? "\n" : "",
-                    text_counted(workers, "worker").text, who, machines);
+                    text_counted(workers, "worker").text, name, machines);
         else
-            fprintf(out, "; %s %d", who, machines);
+            fprintf(out, "; %s %d", name, machines);
         before = workers;
     }
     fprintf(out, "\n");

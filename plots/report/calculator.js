@@ -55,10 +55,10 @@ function optionsOf(state) {
   const { workers: w, servers, spare, bytes } = state, link = state, time = (s, k) => serverTime(w, s, k, bytes, PIPELINE, link);
   const options = [
     { ...lookOf(1), seconds: time(1, 1), machines: w + 1 },
-    { colour: 4, label: `${servers} dedicated servers`, seconds: time(servers, servers), machines: w + servers },
+    { colour: 4, label: `${servers} servers`, seconds: time(servers, servers), machines: w + servers },
     { ...lookOf(5), seconds: time(1, 0), machines: w },
     { ...lookOf(8), seconds: time(w, 0), machines: w },
-    { colour: 9, label: `in workers + ${spare} spare`, seconds: time(w + spare, spare), machines: w + spare },
+    { colour: 9, label: `W in workers + ${spare}`, seconds: time(w + spare, spare), machines: w + spare },
     { ...lookOf(10), seconds: ringOf(w, bytes, link), machines: w },
     { ...lookOf(11), seconds: halvingOf(w, bytes, link), machines: w },
     { ...lookOf(15), seconds: halvingOf(w, bytes, link, w), machines: w },

@@ -197,7 +197,7 @@ Test(results, the_fastest_way_and_what_theory_names)
     add_twice(ROW(.us = 79000, .backend = "rhd", .theory_us = 73000));
     const char *text = summary();
     says(text, "The fastest way, by message and workers W");
-    says(text, "   65.5 kB   W=4: ps dedicated 1 (theory: ring, 29% slower)\n");
+    says(text, "   65.5 kB   W=4: 1 server (theory: ring, 29% slower)\n");
     says(text, "    4.8 MB   W=4: rhd\n");
     says(text, "or one at most 3% slower, in 1 of 2 cells");
 }
@@ -245,7 +245,7 @@ Test(results, one_rate_for_all_rows)
     cr_expect_float_eq(server->efficiency, 0.375, 1e-9);
     cr_expect_str_eq(server->unsteady, "its probe found 400.0 Mbit/s");
     results_free(&results);
-    says(summary(), "Not steady: ps dedicated 1, 4 workers, 4.8 MB: its probe found 400.0 Mbit/s");
+    says(summary(), "Not steady: 1 server, 4 workers, 4.8 MB: its probe found 400.0 Mbit/s");
 }
 
 Test(results, links_that_differ_have_a_rate_for_as_many_machines)
@@ -288,6 +288,44 @@ Test(results, series_are_those_of_the_figures)
     }
 }
 
+/* One name in summary, page and figures. The last columns have no series, or several workers a
+ * host.
+ */
+Test(results, a_configuration_has_one_name)
+{
+    static const struct {
+        const char *who;
+        int workers;
+        const char *name;
+    } cases[] = {{"ring", 4, "ring"},
+                 {"ps dedicated 1", 4, "1 server"},
+                 {"ps dedicated 4", 4, "W servers"},
+                 {"ps dedicated 3", 8, "3 servers"},
+                 {"ps colocated 1", 4, "1 in a worker"},
+                 {"ps colocated 4", 4, "W in workers"},
+                 {"ps colocated 3", 8, "3 in workers"},
+                 {"ps mixed 2", 4, "W in workers + W/2"},
+                 {"ps mixed 3", 4, "W in workers + 3"},
+                 {"ps switch 1", 4, "1 in the switch"},
+                 {"rhd", 8, "rhd"},
+                 {"rhd radix 8", 8, "rhd radix W"},
+                 {"rhd radix 4", 8, "rhd radix 4"},
+                 {"tree", 4, "tree"},
+                 {"mpi segmented", 4, "MPI_Allreduce (segmented)"},
+                 {"nccl tree", 4, "nccl tree"},
+                 {"hierarchical, 8 on 4 hosts", 8, "hierarchical, 8 on 4 hosts"},
+                 {"ring, 8 on 4 hosts, worst order", 8, "ring, 8 on 4 hosts, worst order"}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        char name[64];
+        results_name(name, sizeof name, cases[c].who, cases[c].workers);
+        cr_expect_str_eq(name, cases[c].name);
+    }
+    for (int series = 1; series <= SERIES_LAST; series++)
+        for (int other = 1; other <= series; other++)
+            cr_expect((strcmp(results_series_name(series), results_series_name(other)) == 0) ==
+                      (series == other));
+}
+
 /* -------- the answer -------------------------------------------------------------------------- */
 
 /* The ring with the most workers failed. */
@@ -297,7 +335,7 @@ Test(results, the_answer_has_the_most_workers_of_the_ring)
     add_twice(ROW(.us = 90000, .backend = "tree", .workers = 8));
     const char *text = summary();
     says(text, "4 workers, a message of 4.8 MB, this network. The ring took 80");
-    says(text, "One parameter server on its own machine: slower than the ring");
+    says(text, "  - 1 server: slower than the ring");
 }
 
 Test(results, the_answer_names_differences_and_their_intervals)
@@ -311,18 +349,17 @@ Test(results, the_answer_names_differences_and_their_intervals)
     add_twice(ROW(.us = 99000, .backend = "mpi", .transport = "none", .algorithm = "segmented"));
     const char *text = summary();
     says(text, "The ring took 80.1 ms (95% interval 79.2 ms-81.0 ms, 2 starts), 74.9% of the best");
-    says(text, "  Winner:       The ring, 80.1 ms (4 workers, 4.8 MB, no further machine). No "
-               "difference from it: One server in every worker");
-    says(text, "  By how much:  One parameter server on its own machine: 3.00 (2.93 to 3.07) times "
+    says(text, "  Winner:       ring, 80.1 ms (4 workers, 4.8 MB, no further machine). No "
+               "difference from it: W in workers.\n");
+    says(text, "  By how much:  1 server: 3.00 (2.93 to 3.07) times "
                "the winner's time.\n  By theory:    2.67 times. The winner reaches 74.9%");
     says(text, "  Confidence:   95%, over 2 starts");
-    says(text, "  Would change: As many servers as workers, on 4 further machines: 0.65 (0.64 to "
-               "0.66) times the winner's time.");
+    says(text, "  Would change: W servers: 0.65 (0.64 to 0.66) times the winner's time.");
     says(text,
-         "own machine: slower than the ring, 3.00 (2.93 to 3.07) times its time; theory: 2.67.");
-    says(text, "on 4 further machines: faster than the ring, 0.65 (0.64 to 0.66) times its time");
-    says(text, "on the same machines: no difference from the ring was measured; theory: 1.00.");
-    says(text, "its algorithms here (segmented): slower than the ring, 1.24");
+         "  - 1 server: slower than the ring, 3.00 (2.93 to 3.07) times its time; theory: 2.67.");
+    says(text, "  - W servers: faster than the ring, 0.65 (0.64 to 0.66) times its time");
+    says(text, "  - W in workers: no difference from the ring was measured; theory: 1.00.");
+    says(text, "  - MPI_Allreduce (segmented): slower than the ring, 1.24");
     says(text, "every count equals theory");
     says(text, "Checked: all 100,790,088 elements");
     is_silent(text, "WRONG");
@@ -339,9 +376,8 @@ Test(results, the_first_lines_compare_with_the_winner)
     add_twice(ROW(.us = 100400, .backend = "ps", .transport = "zmq", .placement = "colocated",
                   .servers = 4));
     const char *text = summary();
-    says(text,
-         "  Winner:       Halving-doubling, 75.1 ms (4 workers, 4.8 MB, no further machine).\n");
-    says(text, "own machine: 3.20 (");
+    says(text, "  Winner:       rhd, 75.1 ms (4 workers, 4.8 MB, no further machine).\n");
+    says(text, "  By how much:  1 server: 3.20 (");
 }
 
 /* The tree has a column, a claim, and a place among what needs only the workers' machines. */
@@ -352,7 +388,7 @@ Test(results, the_tree_is_compared_like_halving_doubling)
     add_twice(ROW(.us = 61000, .bytes = 65536));
     add_twice(ROW(.us = 50000, .bytes = 65536, .backend = "tree"));
     const char *text = summary();
-    says(text, "  - Double binary tree: slower than the ring, 1.33 (1.30 to 1.36) times its time; "
+    says(text, "  - tree: slower than the ring, 1.33 (1.30 to 1.36) times its time; "
                "theory: 1.33.");
     says(text, "   W  message   1 server      ring      tree    1 server / ring");
     says(text, "   4   4.8 MB     240 ms    100 ms    133 ms ");
@@ -364,17 +400,15 @@ Test(results, the_tree_can_win)
 {
     add_ring_and_server(MODEL, 100000, 240000);
     add_twice(ROW(.us = 75000, .backend = "tree"));
-    says(summary(),
-         "  Winner:       Double binary tree, 75.1 ms (4 workers, 4.8 MB, no further machine).\n");
+    says(summary(), "  Winner:       tree, 75.1 ms (4 workers, 4.8 MB, no further machine).\n");
 }
 
 Test(results, a_column_of_one_start_does_not_win)
 {
     add_ring_and_server(MODEL, 100000, 240000);
     add(ROW(.us = 75000, .backend = "rhd"));
-    says(summary(),
-         "  Winner:       The ring, 100 ms (4 workers, 4.8 MB, no further machine). Without "
-         "a verdict: Halving-doubling.\n");
+    says(summary(), "  Winner:       ring, 100 ms (4 workers, 4.8 MB, no further machine). Without "
+                    "a verdict: rhd.\n");
 }
 
 /* The iterations of one start agree to 1%, but it is still one start. */
@@ -383,8 +417,8 @@ Test(results, one_start_draws_no_verdict)
     add(ROW(.us = 80000));
     add(ROW(.us = 240000, .backend = "ps", .placement = "dedicated", .servers = 1));
     const char *text = summary();
-    says(text, "own machine: 3.00 times the ring's time, without a verdict (only one start)");
-    says(text, "  Winner:       no verdict. The ring, 80.0 ms");
+    says(text, "  - 1 server: 3.00 times the ring's time, without a verdict (only one start)");
+    says(text, "  Winner:       no verdict. ring, 80.0 ms");
     says(text, "  Confidence:   none: only one start.");
     is_silent(text, "slower than the ring");
 }
@@ -398,7 +432,7 @@ Test(results, fewer_than_six_iterations_have_no_interval)
     const char *text = summary();
     says(text, "The ring took 80.1 ms (2 starts, without an interval)");
     says(text,
-         "own machine: 3.00 times the ring's time, without a verdict (fewer than six iterations)");
+         "  - 1 server: 3.00 times the ring's time, without a verdict (fewer than six iterations)");
     is_silent(text, "slower than the ring");
 }
 
@@ -412,10 +446,10 @@ Test(results, sizes_that_were_compared_are_named)
     add_twice(ROW(.bytes = 262144, .us = 4000));
     const char *text = summary();
     says(text,
-         "One server compared with the ring, by size, 4 workers: faster at 4.1 kB (0.44 times), "
+         "1 server compared with the ring, by size, 4 workers: faster at 4.1 kB (0.44 times), "
          "16.4 kB (0.50 times); no difference at 4 B; slower at 65.5 kB (3.00 times). No "
          "other size was compared.");
-    says(text, "One server is faster than the ring at 4.1 kB (0.44 times), 16.4 kB (0.50 times).");
+    says(text, "1 server is faster than the ring at 4.1 kB (0.44 times), 16.4 kB (0.50 times).");
     is_silent(text, "nowhere");
 }
 
@@ -432,10 +466,9 @@ Test(results, servers_are_judged_with_workers_that_they_were_measured_with)
                 .servers = 1, .transport = "zmq"));
     }
     const char *text = summary();
-    says(
-        text,
-        "own machine: slower than the ring, 3.00 (2.93 to 3.07) times its time; theory: 2.67; with "
-        "4 workers.");
+    says(text, "  - 1 server: slower than the ring, 3.00 (2.93 to 3.07) times its time; theory: "
+               "2.67; with "
+               "4 workers.");
     says(text, "by size, 4 workers: faster at 4.1 kB (0.44 times); slower at 4.8 MB");
 }
 
@@ -456,7 +489,7 @@ Test(results, limits_and_disturbances_are_marked)
     const char *text = summary();
     says(text, "82.1 ms*");
     says(text, "52.1 ms+");
-    says(text, "Halving-doubling: slower than the ring");
+    says(text, "  - rhd: slower than the ring");
     says(text, "; CPU-limited*.");
     says(text, "; the machine was busy with other work+.");
 }
@@ -581,12 +614,12 @@ Test(results, every_pair_of_equal_settings_is_compared)
     add_training("ring", "real", 51200, "bbbb", "ring");
     const char *text = summary();
     says(text, "Those with equal settings and known weights ended with the same weights");
-    says(text, "ps dedicated 1, lenet 4 workers: 98.53%");
-    says(text, "ps dedicated 1, keras-cnn 4 workers: 98.53%");
+    says(text, "1 server, lenet 4 workers: 98.53%");
+    says(text, "1 server, keras-cnn 4 workers: 98.53%");
     add_training_of("lenet", "ring", "real", 51200, "cccc", "ring");
     text = summary();
     says(text, "WRONG: two trainings that must end with the same weights, bit for bit, do not.\n"
-               "  4 workers, ps dedicated 1, lenet and ring, lenet");
+               "  4 workers, 1 server, lenet and ring, lenet");
 }
 
 Test(results, paced_trainings_of_one_setting_are_shown)
@@ -621,7 +654,7 @@ Test(results, provenance_has_what_failed_and_was_left_out)
     const char *text = summary();
     says(text, "INCOMPLETE: 2 measurements failed; log.txt has the messages");
     says(text, "2 cores; ps over zmq, ring over tcp");
-    says(text, "5 workers: ps dedicated 1 takes 6 machines; ps dedicated 2 7");
+    says(text, "5 workers: 1 server takes 6 machines; W/2 servers 7");
     says(text, "not measured, it would take too long: bert-large: ring 243 s");
     says(text, "not measured, it needs more memory than there is: vgg16: ring 6.7 GB");
 }

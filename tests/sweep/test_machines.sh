@@ -230,7 +230,7 @@ else
     grep -qE '^  2 workers: ps dedicated 2 takes 4 machines$' "$dir/out/summary.txt" || result="2 workers"
     grep -qE '^  3 workers: ps dedicated 1 takes 4 machines; ps dedicated 2 5; ps dedicated 3 6; ps mixed 1 4;' "$dir/out/summary.txt" ||
         result="3 workers"
-    grep -qE 'on its own machine: .*3 workers would need 4 machines' "$dir/out/summary.txt" || result="the answer"
+    grep -qE '^  - 1 server: .*3 workers would need 4 machines' "$dir/out/summary.txt" || result="the answer"
 fi
 verdict "$result" "the summary lists what was left out"
 

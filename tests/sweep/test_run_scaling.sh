@@ -118,7 +118,7 @@ result=ok
 verdict "$result" "a disturbed start is repeated, even if the other one failed half-way"
 
 result=ok
-grep -q 'on its own machine: slower than the ring, 2.00 (' "$folder/out/summary.txt" || result=$(cat "$folder/out/summary.txt")
+grep -q '  - 1 server: slower than the ring, 2.00 (' "$folder/out/summary.txt" || result=$(cat "$folder/out/summary.txt")
 [[ $(grep -c '^ps,zmq.*,1,dedicated,65536' "$folder/out/bench.csv") == 2 ]] || result="not two starts of one server"
 verdict "$result" "the answer rests on two starts"
 
