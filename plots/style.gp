@@ -19,6 +19,8 @@ do for [i = 1:15] {
     set style line 20 + i lc rgb COLOUR[i] lw 1.1 dt 2
 }
 set style line 39 lc rgb "#444444" lw 1.1 dt 2
+# Style 41 is a cross over a point that may not show the network (results_is_sound).
+set style line 41 lc rgb "#000000" pt 2 ps 1.3 lw 1.2
 set style line 40 lc rgb "#555555" lw 1.5 dt 3
 set grid lc rgb "#dddddd" lt 1 lw 1
 set border 3
@@ -32,7 +34,7 @@ RIGHT = "5 8 9 10 12"
 
 # The columns of points.txt by name, here and in the awk conditions below: "$BYTES == 4".
 points = "points.txt"
-COLUMNS = "SERIES OWN WORKERS BYTES TIME THEORY EFFICIENCY PER_MACHINE WORKER_SENT WORKER_THEORY SERVER_SENT SERVER_THEORY LOW HIGH"
+COLUMNS = "SERIES OWN WORKERS BYTES TIME THEORY EFFICIENCY PER_MACHINE WORKER_SENT WORKER_THEORY SERVER_SENT SERVER_THEORY LOW HIGH DOUBTFUL"
 columns = ""
 do for [i = 1:words(COLUMNS)] {
     eval word(COLUMNS, i) . " = " . i
@@ -44,6 +46,7 @@ point_values(condition, name) = system(sprintf( \
 # present(LIST, CONDITION): the series of the list that have points with CONDITION.
 present(list, condition) = point_values(sprintf("(%s) && index(\" %s \", \" \" $SERIES \" \")", condition, list), "SERIES")
 
+HAS_DOUBTFUL = words(point_values("$DOUBTFUL == 1", "DOUBTFUL")) > 0
 HAS_INTERVALS = 0 # see panel.gp
 larger(a, b) = a > b ? a : b # b if a is unknown
 network = system("cat network.txt")

@@ -705,6 +705,11 @@ bool results_is_drawn(const struct results *results, const struct point *point)
             point == results_column(results, COLUMN_MPI, point->workers, point->bytes));
 }
 
+bool results_is_sound(const struct point *point)
+{
+    return !*point->unsteady && point->time.state < STATE_DISTURBED;
+}
+
 const struct point *results_over(const struct results *results, enum column column,
                                  const char *transport, int workers, uint64_t bytes)
 {

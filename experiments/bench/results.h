@@ -145,6 +145,10 @@ int results_compared_workers(const struct results *results);
  * algorithms of MPI_Allreduce only the fastest. */
 bool results_is_drawn(const struct results *results, const struct point *point);
 
+/* Whether the time shows the network: steady, and neither CPU-limited nor disturbed. Figures mark
+ * the other points. */
+bool results_is_sound(const struct point *point);
+
 /* The transport in the first row of a backend; NULL: no row. */
 const char *results_transport(const struct results *results, const char *backend);
 

@@ -27,9 +27,10 @@ static void put_point(FILE *out, const struct point *point)
     for (int s = 0; s < SERIES_MOST && point->series[s] > 0; s++) {
         fprintf(out, "%d %d %d %" PRIu64, point->series[s], s == 0, point->workers, point->bytes);
         const double values[] = {
-            time->median_us / 1e3, point->theory_us / 1e3, point->efficiency,  efficiency_a_machine,
-            point->worker_sent,    point->worker_theory,   point->server_sent, point->server_theory,
-            time->low_us / 1e3,    time->high_us / 1e3};
+            time->median_us / 1e3, point->theory_us / 1e3,  point->efficiency,
+            efficiency_a_machine,  point->worker_sent,      point->worker_theory,
+            point->server_sent,    point->server_theory,    time->low_us / 1e3,
+            time->high_us / 1e3,   !results_is_sound(point)};
         for (size_t v = 0; v < sizeof values / sizeof *values; v++)
             put(out, values[v]);
         fprintf(out, "\n");
@@ -93,7 +94,7 @@ static bool end(FILE *file)
  *
  *     points.txt      one all-reduce per line, in the order of COLUMNS in style.gp:
  *                     series own workers bytes time_ms theory_ms efficiency efficiency_a_machine
- *                     worker_sent worker_theory server_sent server_theory low_ms high_ms
+ *                     worker_sent worker_theory server_sent server_theory low_ms high_ms doubtful
  *     training.txt    one paced training per line: series own workers images_per_s
  *     processors.txt  one all-reduce per line: topology transport workers bytes cpu_s_per_gb
  *                     topology: 1 one dedicated server, 2 ring, 3 MPI_Allreduce

@@ -122,6 +122,8 @@ static void add_points(cJSON *all, const struct results *results)
         cJSON_AddStringToObject(object, "backend", point->row->backend);
         cJSON_AddStringToObject(object, "transport", point->row->transport);
         cJSON_AddStringToObject(object, "state", judge_word(point->time.state));
+        cJSON_AddBoolToObject(object, "doubtful", !results_is_sound(point));
+        cJSON_AddStringToObject(object, "unsteady", point->unsteady);
         add_series(object, point->series);
         run_add_number(object, "workers", point->workers);
         run_add_number(object, "bytes", (double)point->bytes);

@@ -6,6 +6,8 @@ const SHAPES = {
   down: "M0,6L6,-5H-6Z", diamond: "M0,-7L7,0L0,7L-7,0Z", cross: "M-6,-2H-2V-6H2V-2H6V2H2V6H-2V2H-6Z",
 };
 const SHAPE_OF = { 1: "square", 2: "down", 3: "triangle", 4: "diamond", 8: "cross", 9: "down", 10: "circle", 11: "triangle", 12: "diamond", 13: "square", 14: "cross", 15: "down" };
+// On a point that may not show the network.
+const crossOf = attributes => svg("path", { class: "cross", d: "M-7,-7L7,7M-7,7L7,-7", ...attributes });
 const colourOf = series => ({ class: "of-series", style: `--own: var(--${series.colour === "none" ? "quiet" : `series-${series.colour}`})` });
 
 function putAxes(root, x, y, spec, box) {
@@ -46,7 +48,7 @@ function putSeries(root, series, x, y) {
       group.append(svg("path", { class: "interval", d: `M${at},${y.place(p.low)}V${y.place(p.high)}M${at - 4},${y.place(p.low)}h8M${at - 4},${y.place(p.high)}h8` }));
     return p.y === null ? null : svg("path", { class: "point", d: SHAPES[SHAPE_OF[series.colour]], transform: `translate(${at},${y.place(p.y)})` });
   });
-  group.append(...shapes.filter(shape => shape));
+  group.append(...shapes.filter(shape => shape), ...series.points.filter(p => p.doubtful && p.y !== null).map(p => crossOf({ transform: `translate(${x.place(p.x)},${y.place(p.y)})` })));
   root.append(group);
   return shapes.map((shape, i) => ({ shape, words: series.points[i].words })).filter(entry => entry.shape);
 }
@@ -86,7 +88,8 @@ function legendOf(chart) {
       [...chart.host.querySelectorAll(".legend button")].find(b => b.textContent === series.label).focus();
     });
     return button;
-  }), hint);
+  }), chart.series.some(series => series.points.some(p => p.doubtful)) ? el("span", { class: "doubt" },
+    svg("svg", { viewBox: "-8 -8 16 16", "aria-hidden": "true" }, crossOf({})), "CPU-limited, disturbed or not steady") : null, hint);
 }
 
 function drawLines(chart, width) {

@@ -12,11 +12,12 @@ const isOf = (series, row) => row.series.includes(series.number) && !(series.num
 const rowOf = (series, rows, workers, bytes) => rows.find(r => r.workers === workers && r.bytes === bytes && isOf(series, r));
 
 const ms = us => us === null || us === undefined ? null : us / 1000;
+const doubtOf = r => [r.state === "CPU-limited" || r.state === "disturbed" ? r.state : "", r.unsteady ? `not steady: ${r.unsteady}` : ""].filter(text => text).join("; ");
 function timePoint(label, x, r) {
   const low = ms(r.time_us_median_low), high = ms(r.time_us_median_high), theory = ms(r.theory_time_us);
-  return { x, y: ms(r.time_us_median), low, high, theory, row: r, words: `${label}, ${counted(r.workers, "worker")}, ${bytesText(r.bytes)}\n${timeText(ms(r.time_us_median))}` +
+  return { x, y: ms(r.time_us_median), low, high, theory, row: r, doubtful: r.doubtful, words: `${label}, ${counted(r.workers, "worker")}, ${bytesText(r.bytes)}\n${timeText(ms(r.time_us_median))}` +
     (low ? ` (95% interval ${timeText(low)} to ${timeText(high)})` : "") + (r.starts ? `\n${counted(r.starts, "start")}` : "") + (theory ? `\ntheory ${timeText(theory)}` : "") +
-    (r.efficiency ? `\nefficiency ${percentText(r.efficiency)}` : "") + (r.state && r.state !== "exact" && r.state !== "single start" ? `\n${r.state}` : "") };
+    (r.efficiency ? `\nefficiency ${percentText(r.efficiency)}` : "") + (r.doubtful ? `\n${doubtOf(r)}` : "") };
 }
 
 // Series with a point for each of `xs` that has a row.
@@ -26,7 +27,7 @@ const seriesOver = (rows, xs, workersAt, bytesAt, point) => SERIES.map(s => ({ c
 const timeTable = series => ({ head: ["series", "workers", "message", "time", "95% interval", "starts", "theory", "efficiency", "state"],
   rows: series.flatMap(s => s.points.map(({ row: r }) => [s.label, r.workers, bytesText(r.bytes), timeText(ms(r.time_us_median)),
     r.time_us_median_low ? `${timeText(ms(r.time_us_median_low))} to ${timeText(ms(r.time_us_median_high))}` : "-",
-    r.starts || "-", r.theory_time_us ? timeText(ms(r.theory_time_us)) : "-", r.efficiency ? percentText(r.efficiency) : "-", r.state || "-"])) });
+    r.starts || "-", r.theory_time_us ? timeText(ms(r.theory_time_us)) : "-", r.efficiency ? percentText(r.efficiency) : "-", (r.doubtful ? doubtOf(r) : r.state) || "-"])) });
 
 const WORKERS_AXIS = { label: "workers W", format: String, log: true, ticks: true };
 const TIME_AXIS = { label: "time (ms)", format: v => short(v).replace(/\.0+$/, ""), choose: true };

@@ -93,6 +93,17 @@ expect 'bars overlap, or are not seven' perl -ne '
         exit 1 if @bars != 7 || grep { $bars[$_ - 1][1] > $bars[$_][0] } 1 .. 6;
     }' "$dir/bytes_per_node.svg"
 
+# A point that may not show the network has a cross in the figures, and the key explains it.
+crosses() # NUMBER
+{
+    "$psring" report --figures "$folder" "$dir" && [[ $(awk '$15 == 1' "$folder/points.txt" | wc -l) == "$1" ]] && draw efficiency_vs_workers time_vs_size &&
+        [[ $(grep -c '>CPU-limited, disturbed or not steady<' "$dir/efficiency_vs_workers.svg") == $(($1 > 0)) && $(grep -c '>CPU-limited, disturbed or not steady<' "$dir/time_vs_size.svg") == $(($1 > 0)) ]]
+}
+expect 'no point has a cross' crosses 0
+sed -i.sound '/,ring,tcp,cpu,4,.*,4799528,/s/0\.5$/0.9/' "$dir/bench.csv"
+expect 'a CPU-limited point has a cross' crosses 1
+mv "$dir/bench.csv.sound" "$dir/bench.csv"
+
 # Rows without a place in figures: ranks took turns on a GPU.
 turns()
 {

@@ -12,6 +12,8 @@
       expect(`${name} has a shape for each series`, [...chart.host.querySelectorAll(".chart > svg .point")].every(p => p.tagName !== "path" || p.getAttribute("d")));
       const shown = chart.spec.bars ? chart.spec.bars.flatMap(b => b.parts) : chart.series.filter(s => s.shown).flatMap(s => s.points.filter(p => p.y !== null));
       expect(`${name} has a shape for each of its ${shown.length} values`, shown.length > 0 && svg.querySelectorAll(".point, .bar").length === shown.length);
+      expect(`${name} marks each doubtful point`, svg.querySelectorAll(".cross").length === shown.filter(p => p.doubtful).length);
+      expect(`${name} explains its mark`, Boolean(chart.host.querySelector(".legend .doubt")) === Boolean(chart.series && chart.series.some(s => s.points.some(p => p.doubtful))));
       expect(`${name} draws theory where there is one`, [...svg.querySelectorAll(".theory")].every(path => !path.getAttribute("d") || path.getTotalLength() > 0));
       expect(`${name} has finite coordinates`, !/NaN|Infinity|undefined/.test(svg.outerHTML));
       expect(`${name} has a table of its values`, chart.host.querySelectorAll("tbody tr").length > 0);
