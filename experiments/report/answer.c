@@ -99,11 +99,25 @@ struct text text_comparison(const struct comparison *found, int digits)
     TEXT("%.*f (%.*f to %.*f)", digits, found->ratio, digits, found->low, digits, found->high);
 }
 
+static bool is_steady(const struct point *point)
+{
+    return !*point->unsteady;
+}
+
+struct comparison answer_compare(const struct point *first, const struct point *second)
+{
+    struct comparison found = starts_compare(&first->time, &second->time);
+    if (found.verdict != VERDICT_NONE && !(is_steady(first) && is_steady(second)))
+        found =
+            (struct comparison){found.ratio, (double)NAN, (double)NAN, VERDICT_NONE, "not steady"};
+    return found;
+}
+
 struct text text_verdict(const struct point *above, const struct point *below, int digits)
 {
     if (!above || !below)
         TEXT("-");
-    struct comparison found = starts_compare(&above->time, &below->time);
+    struct comparison found = answer_compare(above, below);
     if (isnan(found.ratio))
         TEXT("-");
     if (found.verdict == VERDICT_SAME)
@@ -150,11 +164,6 @@ static int machines_for(const struct run *run, const char *who, int workers)
             return machines;
     }
     return 0;
-}
-
-static bool is_steady(const struct point *point)
-{
-    return !*point->unsteady;
 }
 
 /* The largest number of workers with which the column and the ring were measured; 0: none.
@@ -240,7 +249,7 @@ static void add_claim(struct answer *answer, const struct run *run, enum column 
             return;
         line_add(&line, ": not measured");
     } else {
-        struct comparison found = starts_compare(&point->time, &ring->time);
+        struct comparison found = answer_compare(point, ring);
         claim->verdict = found.verdict;
         line_add(&line, ": ");
         add_verdict(&line, &found);
@@ -279,7 +288,7 @@ static int workers_by_size(const struct results *results, enum column column)
                 results_column(results, COLUMN_RING, workers, results->sizes[s]);
             if (!point || !ring)
                 continue;
-            bool judged = starts_compare(&point->time, &ring->time).verdict != VERDICT_NONE;
+            bool judged = answer_compare(point, ring).verdict != VERDICT_NONE;
             count += judged ? results->size_count + 1 : 1;
         }
         if (count > 0 && count >= most && workers > 1) {
@@ -312,7 +321,7 @@ static size_t add_sizes(struct line *line, const struct results *results, enum c
         const struct point *ring = results_column(results, COLUMN_RING, workers, bytes);
         if (!point || !ring)
             continue;
-        struct comparison found = starts_compare(&point->time, &ring->time);
+        struct comparison found = answer_compare(point, ring);
         if (found.verdict != verdict)
             continue;
         line_add(line, "%s%s", count == 0 ? words : ", ", text_size((double)bytes).text);
@@ -367,7 +376,7 @@ static const enum column inside[] = {COLUMN_RING, COLUMN_RHD, COLUMN_DIRECT,
                                      COLUMN_TREE, COLUMN_INW, COLUMN_IN1};
 enum { INSIDE = sizeof inside / sizeof *inside };
 
-/* The column with the least median among those that are steady and whose lead over the ring has a
+/* The column with the least median among those whose lead over the ring has a
  * verdict. If there is none, the ring. */
 static enum column find_winner(const struct results *results, int workers)
 {
@@ -375,8 +384,8 @@ static enum column find_winner(const struct results *results, int workers)
     enum column winner = COLUMN_RING;
     for (size_t c = 0; c < INSIDE; c++) {
         const struct point *point = focus_point(results, inside[c], workers);
-        if (point && is_steady(point) && point->time.median_us < best->time.median_us &&
-            starts_compare(&point->time, &ring->time).verdict == VERDICT_FASTER) {
+        if (point && point->time.median_us < best->time.median_us &&
+            answer_compare(point, ring).verdict == VERDICT_FASTER) {
             best = point;
             winner = inside[c];
         }
@@ -394,9 +403,7 @@ static void add_others(struct line *line, const struct results *results, int wor
         const struct point *point = focus_point(results, inside[c], workers);
         if (inside[c] == winner || !point)
             continue;
-        const enum verdict found =
-            is_steady(point) ? starts_compare(&point->time, &best->time).verdict : VERDICT_NONE;
-        if (found != verdict)
+        if (answer_compare(point, best).verdict != verdict)
             continue;
         line_add(line, "%s", count++ == 0 ? words : "; ");
         add_name(line, results, inside[c], point->workers, point->bytes);
@@ -406,7 +413,7 @@ static void add_others(struct line *line, const struct results *results, int wor
 
 static void add_ratio(struct line *line, const struct point *point, const struct point *winner)
 {
-    bool same = starts_compare(&point->time, &winner->time).verdict == VERDICT_SAME;
+    bool same = answer_compare(point, winner).verdict == VERDICT_SAME;
     line_add(line, "%s%s", text_verdict(point, winner, 2).text,
              same ? "" : " times the winner's time");
 }
@@ -458,7 +465,7 @@ static void add_brief(struct answer *answer, const struct results *results)
     const struct point *winner = focus_point(results, column, workers);
     struct comparison lead = {.verdict = VERDICT_NONE, .why = "the server was not measured"};
     if (server)
-        lead = starts_compare(&server->time, &winner->time);
+        lead = answer_compare(server, winner);
     const bool judged = lead.verdict != VERDICT_NONE;
     line_add(&line[0], "Winner:       %s", judged ? "" : "no verdict. ");
     add_name(&line[0], results, column, winner->workers, winner->bytes);

@@ -46,6 +46,10 @@ struct text text_interval(const struct measured *time);
 /* "2.66 (2.60 to 2.71)", with at least `digits` decimals, and with more if the difference would not
  * show. */
 struct text text_comparison(const struct comparison *found, int digits);
+/* Compares two measured points; the only place where summary and page get a verdict. There is none
+ * if one of the two is not steady. */
+struct comparison answer_compare(const struct point *first, const struct point *second);
+
 /* The same for a table cell: also "no difference", or "(2.66)" without a verdict. */
 struct text text_verdict(const struct point *above, const struct point *below, int digits);
 

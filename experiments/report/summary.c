@@ -205,8 +205,8 @@ static void print_legend(const struct results *results, FILE *out)
     fprintf(out,
             "\n  no difference: the 95%% intervals overlap, the difference is below the spread "
             "between starts, or the ratio is 1.00.\n"
-            "  (ratio): no verdict, because one of the two has only one start, or fewer than "
-            "six iterations.\n");
+            "  (ratio): no verdict, because one of the two has only one start, fewer than six "
+            "iterations, or is not steady.\n");
 }
 
 static void print_times(const struct results *results, int *section, FILE *out)
@@ -270,7 +270,7 @@ static void print_all(const struct results *results, int *section, FILE *out)
     }
     if (count >= 2) {
         qsort(list, count, sizeof *list, by_time);
-        summary_heading(section, out, "All configurations, %s, %s, the fastest first",
+        summary_heading(section, out, "All configurations, %s, %s, the least median first",
                         text_counted(workers, "worker").text, text_size((double)bytes).text);
         fprintf(out, "                                starts      time      95%% interval   by "
                      "theory  / ring "
@@ -386,13 +386,18 @@ struct cell {
     size_t ways;
 };
 
+static bool is_way(const struct point *point, int workers, uint64_t bytes)
+{
+    return point->part == PART_PLAIN && point->workers == workers && point->bytes == bytes &&
+           judge_has_time(point->time.state) && point->theory_us > 0;
+}
+
 static struct cell cell_of(const struct results *results, int workers, uint64_t bytes)
 {
     struct cell cell = {0};
     for (size_t p = 0; p < results->point_count; p++) {
         const struct point *point = &results->points[p];
-        if (point->part != PART_PLAIN || point->workers != workers || point->bytes != bytes ||
-            !judge_has_time(point->time.state) || !(point->theory_us > 0))
+        if (!is_way(point, workers, bytes))
             continue;
         if (!cell.fastest || point->time.median_us < cell.fastest->time.median_us)
             cell.fastest = point;
@@ -401,6 +406,27 @@ static struct cell cell_of(const struct results *results, int workers, uint64_t 
         cell.ways++;
     }
     return cell;
+}
+
+/* Prints the fastest way and all without a difference from it. In parentheses: some way has no
+ * verdict compared with it. */
+static void print_fastest(const struct results *results, const struct cell *cell, FILE *out)
+{
+    const struct point *fastest = cell->fastest;
+    bool known = true;
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        known = known && (!is_way(point, fastest->workers, fastest->bytes) || point == fastest ||
+                          answer_compare(point, fastest).verdict != VERDICT_NONE);
+    }
+    fprintf(out, "   W=%d: %s%s", fastest->workers, known ? "" : "(", fastest->name);
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        if (is_way(point, fastest->workers, fastest->bytes) && point != fastest &&
+            answer_compare(point, fastest).verdict == VERDICT_SAME)
+            fprintf(out, ", %s", point->name);
+    }
+    fprintf(out, "%s", known ? "" : ")");
 }
 
 static double lost(const struct cell *cell)
@@ -426,7 +452,7 @@ static void print_winners(const struct results *results, int *section, FILE *out
             if (!begun)
                 fprintf(out, "  %8s", text_size((double)results->sizes[s]).text);
             begun = true;
-            fprintf(out, "   W=%d: %s", results->workers[w], cell.fastest->name);
+            print_fastest(results, &cell, out);
             good += lost(&cell) <= as_good;
             worst = fmax(worst, lost(&cell));
             if (lost(&cell) > as_good)
@@ -437,7 +463,12 @@ static void print_winners(const struct results *results, int *section, FILE *out
     }
     if (count > 0)
         fprintf(out,
-                "\n  Of the ways measured. Theory names the fastest, or one at most %.0f%% slower, "
+                "\n  Several names: no difference between the first and the others. In "
+                "parentheses: the "
+                "least median, but no verdict,\n  because a way has one start, is not steady, or "
+                "has fewer than six "
+                "iterations.\n  Of the ways measured, theory names the one with the least median, "
+                "or one at most %.0f%% slower, "
                 "in %zu of %zu cells; in the worst\n  cell its choice is %.0f%% slower. Theory "
                 "leaves out the processors.\n",
                 100 * as_good, good, count, 100 * worst);

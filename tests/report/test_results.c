@@ -202,6 +202,26 @@ Test(results, the_fastest_way_and_what_theory_names)
     says(text, "or one at most 3% slower, in 1 of 2 cells");
 }
 
+/* All parts have the verdict of answer_compare. W servers have the least median, but no difference
+ * from the ring; then one start of the ring is not steady. */
+Test(results, the_parts_of_the_summary_agree)
+{
+    struct made *servers = ROW(.us = 79800, .backend = "ps", .transport = "zmq",
+                               .placement = "dedicated", .servers = 4);
+    add_ring_and_server(MODEL, 80000, 240000);
+    add_twice(servers);
+    const char *text = summary();
+    says(text, "  Would change: W servers: no difference.\n");
+    says(text, "  - W servers: no difference from the ring was measured");
+    says(text, "    4.8 MB   W=4: W servers, ring\n");
+    add(ROW(.us = 80100, .rate = 5e7));
+    text = summary();
+    says(text, "  Would change: W servers: (1.00) times the winner's time.\n");
+    says(text, "  - W servers: 1.00 times the ring's time, without a verdict (not steady)");
+    says(text, "    4.8 MB   W=4: (W servers)\n");
+    is_silent(text, "slower than the ring");
+}
+
 /* Their times belong to another experiment, but their sums must be right. */
 Test(results, rows_whose_ranks_started_apart_are_not_shown)
 {
