@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/csv.h"
+#include "common/base/stats.h"
 #include "experiments/predict/predict.h"
 
 enum { WORKERS_MOST = 1024, SMALLEST = 1 << 10, LARGEST = 1 << 28, SIZE_FACTOR = 4 };
@@ -60,7 +61,8 @@ static double best_time(const struct predict_models *models, const struct map_pl
     for (size_t m = 0; m < models->count; m++) {
         const struct predict_model *model = &models->models[m];
         struct predict_terms terms;
-        if (strcmp(model->network, place->network) != 0 || !predict_is_transport(model))
+        if (strcmp(model->network, place->network) != 0 || !predict_is_transport(model) ||
+            model->fitted < STATS_INTERVAL_LEAST)
             continue;
         const struct predict_model there = predict_model_on(model, &place->cluster);
         if (!predict_way_terms(&there, way, place->cluster.workers, place->hosts,
@@ -203,6 +205,20 @@ out:
     return status;
 }
 
+/* Prints the models of the network on which cells rest, with their rows. */
+static void print_basis(const struct predict_models *models, const char *network)
+{
+    size_t count = 0;
+    for (size_t m = 0; m < models->count; m++) {
+        const struct predict_model *model = &models->models[m];
+        if (strcmp(model->network, network) == 0 && predict_is_transport(model) &&
+            model->fitted >= STATS_INTERVAL_LEAST)
+            printf("%s%s %zu", count++ == 0 ? "  rows fitted: " : ", ", model->transport,
+                   model->fitted);
+    }
+    printf("%s", count > 0 ? "\n" : "");
+}
+
 static enum status write_network(struct map_writer *writer, const struct predict_model *model,
                                  const struct predict_cluster *wanted)
 {
@@ -218,6 +234,8 @@ static enum status write_network(struct map_writer *writer, const struct predict
                "is the fastest way, or at most %.0f%% slower, in %zu of %zu cells\n",
                model->network, cluster.bytes_per_s * 8e-9, 100 * PREDICT_REGRET_NEAR, writer->ring,
                writer->cells);
+    if (writer->cells > 0)
+        print_basis(writer->models, model->network);
 out:
     return status;
 }

@@ -26,6 +26,12 @@ static const struct predict_model *model_of(const struct predict_models *models,
     return model->fit.error_count > 0 ? model : NULL;
 }
 
+/* What follows the number of rows or cases of a statement. */
+static const char *basis_of(size_t count)
+{
+    return count < STATS_INTERVAL_LEAST ? ", no verdict (fewer than 6)" : "";
+}
+
 static double error_of(const struct predict_row *row, struct predict_interval interval)
 {
     return interval.seconds / row->median_s - 1;
@@ -71,6 +77,9 @@ void predict_print_constants(FILE *out, const struct predict_model *model)
     fprintf(out, "\n%s over %s: %zu rows fitted%s, %zu held out\n", model->transport,
             model->network, model->fitted, model->pooled ? " with help from other transports" : "",
             model->held_out);
+    if (fit->error_count > 0 && model->fitted < STATS_INTERVAL_LEAST)
+        fprintf(out, "  fewer than %d rows of its own: no cell of the winner map rests on it\n",
+                STATS_INTERVAL_LEAST);
     if (fit->error_count == 0) {
         fprintf(out, "  not fitted: a fit needs %d rows\n",
                 model->pooled ? PREDICT_POOLED_LEAST : PREDICT_FIT_LEAST);
@@ -130,10 +139,11 @@ static void print_score(FILE *out, const char *name, const struct predict_score 
     }
     predict_row_words(score->worst_row, words, sizeof words);
     fprintf(out,
-            "%s: %zu rows, error %.2f%% (geometric mean), worst %.1f%% (%s, %d workers, %" PRIu64
+            "%s: %zu rows%s, error %.2f%% (geometric mean), worst %.1f%% (%s, %d workers, %" PRIu64
             " bytes over %s), ",
-            name, score->rows, 100 * predict_score_mean(score), 100 * score->worst, words,
-            score->worst_row->workers, score->worst_row->bytes, score->worst_row->transport);
+            name, score->rows, basis_of(score->rows), 100 * predict_score_mean(score),
+            100 * score->worst, words, score->worst_row->workers, score->worst_row->bytes,
+            score->worst_row->transport);
     if (score->judged > 0)
         fprintf(out, "%zu of %zu (%.0f%%) within their 95%% interval\n", score->within,
                 score->judged, 100.0 * (double)score->within / (double)score->judged);
@@ -497,15 +507,16 @@ static enum status print_use(FILE *out, const char *name, const struct predict_m
         return STATUS_OK;
     }
     fprintf(out,
-            "choice, %s: %zu cases, %.2f%% slower than the fastest measured (geometric mean), "
+            "choice, %s: %zu cases%s, %.2f%% slower than the fastest measured (geometric mean), "
             "worst %.1f%%; the fastest itself in %zu, at most %.0f%% slower in %zu, more than "
             "%.0f%% in %zu\n",
-            name, regret.cases, 100 * predict_regret_mean(&regret),
+            name, regret.cases, basis_of(regret.cases), 100 * predict_regret_mean(&regret),
             100 * predict_decision_regret(&regret.worst), regret.fastest, 100 * PREDICT_REGRET_NEAR,
             regret.near, 100 * PREDICT_REGRET_FAR, regret.far);
     if (ring.cases > 0)
-        fprintf(out, "  always the ring: %zu cases, %.2f%% slower, worst %.1f%%\n", ring.cases,
-                100 * predict_regret_mean(&ring), 100 * predict_decision_regret(&ring.worst));
+        fprintf(out, "  always the ring: %zu cases%s, %.2f%% slower, worst %.1f%%\n", ring.cases,
+                basis_of(ring.cases), 100 * predict_regret_mean(&ring),
+                100 * predict_decision_regret(&ring.worst));
     TRY(predict_regret_of(&regret, models, rows, use, NULL, out));
 out:
     return status;
@@ -742,10 +753,10 @@ enum status predict_print_trained(FILE *out, const struct predict_models *models
         snprintf(medians, sizeof medians, ", medians of %zu", trained.measured);
     if (score.rows > 0)
         fprintf(out,
-                "steps: %zu rows%s, error %.2f%% (geometric mean), worst %.1f%%, %zu within; %zu "
+                "steps: %zu rows%s%s, error %.2f%% (geometric mean), worst %.1f%%, %zu within; %zu "
                 "not used\n",
-                score.rows, medians, 100 * predict_score_mean(&score), 100 * score.worst,
-                score.within, trained.not_used);
+                score.rows, medians, basis_of(score.rows), 100 * predict_score_mean(&score),
+                100 * score.worst, score.within, trained.not_used);
     else
         fprintf(out, "steps: no row with several workers and a fitted model; %zu not used\n",
                 trained.not_used);

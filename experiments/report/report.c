@@ -386,6 +386,14 @@ static enum status put_sections(struct page *page, const struct run *run, const 
     return status;
 }
 
+/* Inserts the rows on which predictions rest: "basis". */
+static enum status put_basis(struct page *page, const struct run *run)
+{
+    char text[256] = "";
+    run_basis(run, text, sizeof text);
+    return *text ? page_put(page, "basis", text) : STATUS_OK;
+}
+
 static enum status write_page(const struct run *run, run_replay *replay)
 {
     enum status status;
@@ -401,6 +409,7 @@ static enum status write_page(const struct run *run, run_replay *replay)
     if (run->state != STATE_WRONG) /* the folder may contain figures of an earlier program */
         TRY(parts_put_figures(&page, run->dir));
     TRY(parts_put_provenance(&page, run));
+    TRY(put_basis(&page, run));
     TRY(page_write(&page, "Parameter server against ring all-reduce", "report.html", path));
     printf("%s\n", path);
 out:

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/csv.h"
+#include "common/base/stats.h"
 #include "common/base/status.h"
 #include "common/base/text.h"
 #include "models/published.h"
@@ -342,6 +343,41 @@ out:
         *data = NULL;
     }
     return status;
+}
+
+/* Counts the rows of one transport and use. `transport` NULL: of all. */
+static size_t count_used(const struct csv_table *table, const char *transport, const char *use)
+{
+    size_t count = 0;
+    for (size_t row = 0; row < table->rows; row++)
+        count += strcmp(csv_table_field(table, row, "use"), use) == 0 &&
+                 (!transport || strcmp(csv_table_field(table, row, "transport"), transport) == 0);
+    return count;
+}
+
+void run_basis(const struct run *run, char *text, size_t size)
+{
+    static const char *const transports[] = {"tcp", "zmq", "mpi"};
+    struct line line = line_in(text, size);
+    struct csv_table table = {0};
+    char *path = run_data_path(run->dir, "predict.csv");
+    bool few = false;
+    size_t known = 0;
+    if (path && there(path) && results_read_table(&table, path) == STATUS_OK && table.rows > 0) {
+        line_add(&line, "Fitted rows:");
+        for (size_t t = 0; t < sizeof transports / sizeof *transports; t++) {
+            const size_t count = count_used(&table, transports[t], "fitted");
+            few = few || (count > 0 && count < STATS_INTERVAL_LEAST);
+            if (count > 0)
+                line_add(&line, "%s %s %zu", known++ > 0 ? "," : "", transports[t], count);
+        }
+        const size_t held = count_used(&table, NULL, "held-out");
+        few = few || held < STATS_INTERVAL_LEAST;
+        line_add(&line, "%s. Held out, only predicted: %zu.%s", known > 0 ? "" : " none", held,
+                 few ? " No verdict rests on fewer than 6 rows." : "");
+    }
+    csv_table_free(&table);
+    free(path);
 }
 
 /* -------- the run ----------------------------------------------------------------------------- */

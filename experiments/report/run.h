@@ -74,6 +74,10 @@ void run_free(struct run *run);
 /* The name of the run's network; "": unknown. */
 const char *run_network(const struct run *run);
 
+/* Writes on how many rows the fitted model rests, from predict.csv: "Fitted rows: tcp 14, zmq 3.
+ * Held out, only predicted: 5. ..." "": no such file, or a damaged one. */
+void run_basis(const struct run *run, char *text, size_t size);
+
 /* The JSON from which the page's scripts draw. */
 
 /* Adds a replay of the timeline at `path` to the array `replays` (experiments/trace). STATUS_INPUT

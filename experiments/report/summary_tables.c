@@ -414,7 +414,10 @@ void summary_print_map(const struct run *run, int *section, FILE *out)
     if (path && access(path, R_OK) == 0 && csv_table_read(&map, path) == STATUS_OK &&
         map.rows > 0) {
         summary_heading(section, out, "Predicted: the fastest way on other clusters");
+        char basis[256];
         print_map(&map, out);
+        run_basis(run, basis, sizeof basis);
+        fprintf(out, "%s%s%s", *basis ? "  " : "", basis, *basis ? "\n" : "");
     }
     csv_table_free(&map);
     free(path);

@@ -27,6 +27,12 @@ grep -q '^held out: [0-9]* rows, error 0.0' said || fail "exact rows are not pre
 (($(wc -l <predict.csv) == 25)) || fail "predict.csv has $(wc -l <predict.csv) lines, not 25"
 grep -q '"psring-model-2"' model.json || fail "model.json has no format"
 
+# Statements name their rows. Below six they are no verdict.
+"$psring" predict --fit bench.csv --hold-out workers=9 --map few_map.csv >few
+grep -q '^held out: 4 rows, no verdict (fewer than 6), error ' few || fail "few rows: $(grep '^held' few)"
+grep -q '^fitted: 20 rows, error ' few || fail "enough rows: $(grep '^fitted' few)"
+grep -q '^  rows fitted: tcp 20$' few || fail "the rows of the map: $(tail -n 3 few)"
+
 # A folder is the same as the file in it.
 mkdir folder
 cp bench.csv folder
@@ -47,8 +53,8 @@ grep -q '^choice, held out: [0-9]* cases, 0.00% slower than the fastest measured
 # Rows that processors limited are scored separately. Here they take 1.25 times the time of the links.
 rows | awk -F, -v OFS=, 'NR == 1 { print $0, "cpu_busy"; next } { busy = $4 == 5; $8 *= busy ? 1.25 : 1; print $0, busy ? 0.9 : 0.5 }' >busy.csv
 "$psring" predict --fit busy.csv --hold-out workers=5,workers=6 >said
-grep -q '^held out, CPUs busy up to 85%: 4 rows, error 0.0' said || fail "rows that links limited: $(grep '^held' said)"
-grep -q '^held out, CPUs busier than that: 4 rows, error 20.0' said || fail "rows that processors limited: $(grep '^held' said)"
+grep -q '^held out, CPUs busy up to 85%: 4 rows, no verdict (fewer than 6), error 0.0' said || fail "rows that links limited: $(grep '^held' said)"
+grep -q '^held out, CPUs busier than that: 4 rows, no verdict (fewer than 6), error 20.0' said || fail "rows that processors limited: $(grep '^held' said)"
 
 # Runs of a point are one row. Three runs take 0.9, 1 and 1.2 times as long; the middle one counts.
 rows | awk -F, -v OFS=, 'NR == 1 { print; next } { t = $8; $8 = 0.9 * t; print; $8 = 1.2 * t; print; $8 = t; print }' >runs.csv
@@ -101,7 +107,7 @@ grep -q '^Winner map of net, .* cells$' said || fail "no words about the map: $(
     echo ring,tcp,net,real,4,0,none,bsp,keras-cnn,460.6,0
 } >train.csv
 "$psring" predict --cost-model model.json --train train.csv >said
-grep -q '^steps: 1 rows, error 0.[01].*; *1 not used\|^steps: 1 rows, error 0.[01].* 1 not used' said || fail "the step: $(cat said)"
+grep -q '^steps: 1 rows, no verdict (fewer than 6), error 0.[01].*; *1 not used\|^steps: 1 rows, no verdict (fewer than 6), error 0.[01].* 1 not used' said || fail "the step: $(cat said)"
 # Three runs of the step, one shorter and one longer, are one row.
 {
     cat train.csv
@@ -109,7 +115,7 @@ grep -q '^steps: 1 rows, error 0.[01].*; *1 not used\|^steps: 1 rows, error 0.[0
     echo ring,tcp,net,paced:100,4,0,none,bsp,keras-cnn,790.1,0
 } >three.csv
 "$psring" predict --cost-model model.json --train three.csv >said
-grep -q '^steps: 1 rows, medians of 3, error 0.[01].* 1 not used' said || fail "three runs of a step: $(sed -n '/^Steps/,$p' said)"
+grep -q '^steps: 1 rows, medians of 3, no verdict (fewer than 6), error 0.[01].* 1 not used' said || fail "three runs of a step: $(sed -n '/^Steps/,$p' said)"
 # A step of the tree takes as long as its forecast.
 "$psring" predict --cost-model model.json --workers 4 --sizes 4799528 >said
 {
@@ -117,7 +123,7 @@ grep -q '^steps: 1 rows, medians of 3, error 0.[01].* 1 not used' said || fail "
     awk '$1 == 4799528 && $2 == "tree" { printf "tree,tcp,net,paced:100,4,0,none,bsp,keras-cnn,%s,0\n", $3 + 100 }' said
 } >tree.csv
 "$psring" predict --cost-model model.json --train tree.csv >said
-grep -q '^steps: 1 rows, error 0.[01]' said || fail "a step of the tree: $(cat tree.csv) $(sed -n '/^Steps/,$p' said)"
+grep -q '^steps: 1 rows, no verdict (fewer than 6), error 0.[01]' said || fail "a step of the tree: $(cat tree.csv) $(sed -n '/^Steps/,$p' said)"
 # A step whose gradients were in a GPU's memory is no step of this model.
 awk '{ print $0 (NR == 1 ? ",device" : ",cuda") }' train.csv >device.csv
 "$psring" predict --cost-model model.json --train device.csv >said
@@ -132,7 +138,7 @@ sed 's/,net,/,vcluster:200mbit,/' bench.csv >vcluster.csv
     echo ring,tcp,vcluster:100mbit+50ms,paced:100,4,0,none,bsp,keras-cnn,820.5,0,12500000
 } >half.csv
 "$psring" predict --fit vcluster.csv --train half.csv >said
-grep -q '^steps: 1 rows, error 0.[01].* 3 not used' said || fail "a step at half the rate: $(sed -n '/^Steps/,$p' said)"
+grep -q '^steps: 1 rows, no verdict (fewer than 6), error 0.[01].* 3 not used' said || fail "a step at half the rate: $(sed -n '/^Steps/,$p' said)"
 grep -q '^ring .*(outside: .*0.5 times the rate fitted' said || fail "half the rate is not outside: $(grep '^ring ' said)"
 "$psring" predict --cost-model model.json --workers 4 --model keras-cnn --compute-ms 100 --batch 64 --bucket-mb 0 >said
 awk '/^ring / && / 460\./ && /361\.|360\./ { found = 1 } END { exit !found }' <(sed -n '/^Training/,$p' said) || fail "training: $(sed -n '/^Training/,$p' said)"

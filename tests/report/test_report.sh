@@ -73,7 +73,7 @@ in_json=${odd//\"/\\\"}
 printf '{"command": "%s", "cores": 2, "list": [1]}\n' "$in_json" >"$dir/provenance.json"
 echo '<svg xmlns="http://www.w3.org/2000/svg" id="x"></svg>' >"$dir/time_vs_workers.svg"
 printf 'mode,straggler,seconds,target_reached\n%s,none,45,1\n' "</script>" >"$dir/consistency.csv"
-printf 'backend,use,error\nring,fitted,0.01\n' >"$dir/predict.csv"
+printf 'backend,transport,use,error\nring,tcp,fitted,0.01\n' >"$dir/predict.csv"
 printf '%s\n' backend,network,workers,wrong,worker_sent_bytes,theory_worker_sent_bytes ring,simulated:flat,1024,0,8,8 \
     ring,simulated:flat,512,2,8,8 ring,simulated:flat,256,0,8,9 >"$dir/simulate.csv"
 echo '{"models": [{"transport": "tcp"}]}' >"$dir/model.json"
@@ -108,6 +108,8 @@ expect 'claim, answer and tables' has 'my ($claim) = /<section class="claim".*?>
     die "claim: $claim" unless $claim =~ /The ring took 80\.1 ms.*<p>1 server: .*3\.00.*<p>W servers: .*0\.70/s;
     die "answer" unless /<li>1 server: 3\.00 times the ring.s time, without a verdict \(not steady\)/ && /<p>Theory: the ring/;
     die "tables" unless /1\. One all-reduce: time/'
+# shellcheck disable=SC2016
+expect 'predictions name their rows' has 'die "basis" unless /Fitted rows: tcp 1\. Held out, only predicted: 0\. No verdict rests on fewer than 6 rows\./'
 # shellcheck disable=SC2016
 expect 'no text becomes markup' has 'die "scripts" unless 2 == (() = /<script/g) && 2 == (() = /<\/script>/g);
     die "escapes" unless /&lt;script&gt;alert\(1\)&lt;\/script&gt; a &lt;b&gt; &amp; &quot;c&quot;/;
