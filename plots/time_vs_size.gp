@@ -11,5 +11,13 @@ THEORY_Y(x) = column(THEORY)
 times = point_values("", "TIME")
 set logscale y
 set format y "%g"
-set yrange [word(times, 1) / 2 : word(times, words(times)) * 2]
+# An interval may be wider than half and twice the times.
+ends = point_values("$LOW > 0 && $LOW != \"NaN\"", "LOW") . point_values("$HIGH != \"NaN\"", "HIGH")
+least = word(times, 1) / 2
+most = word(times, words(times)) * 2
+do for [end in ends] {
+    if (end * 0.9 < least) { least = end * 0.9 }
+    if (end * 1.1 > most) { most = end * 1.1 }
+}
+set yrange [least : most]
 load "vs_size.gp"

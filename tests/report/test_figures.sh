@@ -104,6 +104,15 @@ sed -i.sound '/,ring,tcp,cpu,4,.*,4799528,/s/0\.5$/0.9/' "$dir/bench.csv"
 expect 'a CPU-limited point has a cross' crosses 1
 mv "$dir/bench.csv.sound" "$dir/bench.csv"
 
+# The axis contains a wide interval, here to 9 s.
+wide_interval()
+{
+    sed -i.narrow -E '/,ring,tcp,cpu,4,.*,4799528,/s/,7,([0-9]+),([0-9]+),[0-9]+,/,7,\1,\2,9000000,/' "$dir/bench.csv" && draw time_vs_workers time_vs_size &&
+        grep -q '> *9000<' "$dir/time_vs_workers.svg"
+}
+expect 'an interval stays in its panel' wide_interval
+mv "$dir/bench.csv.narrow" "$dir/bench.csv"
+
 # Rows without a place in figures: ranks took turns on a GPU.
 turns()
 {
