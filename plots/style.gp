@@ -29,8 +29,9 @@ set key top left reverse Left samplen 3
 
 # The series of the left panels (dedicated servers) and of the right panels (servers in workers). Only a few, so that
 # the figure is readable; the tables and the page of psring report have all.
-LEFT = "1 4 10 12"
-RIGHT = "5 8 9 10 12"
+# In the order of drawing: MPI_Allreduce first, because its marks are large and hollow, so others show within them.
+LEFT = "12 1 4 10"
+RIGHT = "12 5 8 9 10"
 
 # The columns of points.txt by name, here and in the awk conditions below: "$BYTES == 4".
 points = "points.txt"
@@ -43,8 +44,10 @@ do for [i = 1:words(COLUMNS)] {
 # point_values(CONDITION, NAME): the distinct numbers of a column, ascending.
 point_values(condition, name) = system(sprintf( \
     "awk %s '%s { print $%s }' points.txt | sort -nu | tr '\\n' ' '", columns, condition, name))
-# present(LIST, CONDITION): the series of the list that have points with CONDITION.
-present(list, condition) = point_values(sprintf("(%s) && index(\" %s \", \" \" $SERIES \" \")", condition, list), "SERIES")
+# present(LIST, CONDITION): the series of the list, in its order, that have points with CONDITION.
+present(list, condition) = system(sprintf( \
+    "awk %s '%s { has[$SERIES] } END { n = split(\"%s\", list, \" \"); for (i = 1; i <= n; i++) if (list[i] in has) printf \"%%s \", list[i] }' points.txt", \
+    columns, condition, list))
 
 HAS_DOUBTFUL = words(point_values("$DOUBTFUL == 1", "DOUBTFUL")) > 0
 HAS_INTERVALS = 0 # see panel.gp
