@@ -280,8 +280,8 @@ static enum status add_replays(cJSON *data, run_replay *replay, const char *dir)
 {
     enum status status;
     cJSON *replays = cJSON_CreateArray();
-    TRY(add_replay(replays, replay, dir, "ring", "trace-ring.json"));
-    TRY(add_replay(replays, replay, dir, "one server", "trace-ps.json"));
+    TRY(add_replay(replays, replay, dir, results_column_title(COLUMN_RING), "trace-ring.json"));
+    TRY(add_replay(replays, replay, dir, results_column_title(COLUMN_PS1), "trace-ps.json"));
 out:
     if (status == STATUS_OK && cJSON_GetArraySize(replays) > 0)
         cJSON_AddItemToObject(data, "replays", replays);
