@@ -439,10 +439,10 @@ void summary_print_left_out(const struct run *run, int *section, FILE *out)
         text_replace(who, '-', ' ');
         results_name(name, sizeof name, who, workers);
         if (workers != before)
-            fprintf(out, "%s  %s: %s takes %d machines", before > 0 ? "\n" : "",
-                    text_counted(workers, "worker").text, name, machines);
+            fprintf(out, "%s  %s: %d machines for %s", before > 0 ? "\n" : "",
+                    text_counted(workers, "worker").text, machines, name);
         else
-            fprintf(out, "; %s %d", name, machines);
+            fprintf(out, "; %d for %s", machines, name);
         before = workers;
     }
     fprintf(out, "\n");

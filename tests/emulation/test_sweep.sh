@@ -25,7 +25,7 @@ awk -F, '
         exit bad
     }' "$folder/out/bench.csv" || fail "bench.csv: $(cut -d, -f1-12 "$folder/out/bench.csv")"
 grep -qE '^ +2 +65.5 kB( +[0-9.]+ (us|ms)[*+]?){6} +-$' "$folder/out/summary.txt" || fail "the summary has no table: $(cat "$folder/out/summary.txt")"
-for backend in nccl ring 'ps colocated 2'; do
+for backend in nccl ring 'W in workers'; do
     grep -qE "^  $backend +2 GPUs: [0-9.]+% after" "$folder/out/summary.txt" ||
         fail "no training by $backend: $(cat "$folder/out/summary.txt")"
 done
@@ -46,7 +46,7 @@ grep -q '^  [0-9]* elements were averaged .* by nccl (ring/simple), nccl (tree/s
     fail "one GPU: $(cat "$folder/one/summary.txt")"
 ! grep -q 'Between GPUs' "$folder/one/summary.txt" || fail "one GPU: its times are shown: $(cat "$folder/one/summary.txt")"
 # No row of a GPU is in the tables of hosts.
-grep -qE '^  (ps dedicated 1|ring) +1 worker: ' "$folder/out/summary.txt" || fail "no training on CPUs: $(cat "$folder/out/summary.txt")"
+grep -qE '^  (1 server|ring) +1 worker: ' "$folder/out/summary.txt" || fail "no training on CPUs: $(cat "$folder/out/summary.txt")"
 ! grep -q 'INCOMPLETE' "$folder/out/summary.txt" || fail "incomplete:"
 
 # shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/gpus.sh

@@ -674,7 +674,7 @@ Test(results, provenance_has_what_failed_and_was_left_out)
     const char *text = summary();
     says(text, "INCOMPLETE: 2 measurements failed; log.txt has the messages");
     says(text, "2 cores; ps over zmq, ring over tcp");
-    says(text, "5 workers: 1 server takes 6 machines; W/2 servers 7");
+    says(text, "5 workers: 6 machines for 1 server; 7 for W/2 servers\n");
     says(text, "not measured, it would take too long: bert-large: ring 243 s");
     says(text, "not measured, it needs more memory than there is: vgg16: ring 6.7 GB");
 }

@@ -225,10 +225,10 @@ done
 verdict "$result" "the launching machine gets the rows"
 result=ok
 if ((short)); then
-    grep -qE '^  2 workers: ps dedicated 1 takes 3 machines; ps dedicated 2 4; ps mixed 1 3' "$dir/out/summary.txt" || result="2 workers"
+    grep -qE '^  2 workers: 3 machines for 1 server; 4 for W servers; 3 for W in workers \+ W/2' "$dir/out/summary.txt" || result="2 workers"
 else
-    grep -qE '^  2 workers: ps dedicated 2 takes 4 machines$' "$dir/out/summary.txt" || result="2 workers"
-    grep -qE '^  3 workers: ps dedicated 1 takes 4 machines; ps dedicated 2 5; ps dedicated 3 6; ps mixed 1 4;' "$dir/out/summary.txt" ||
+    grep -qE '^  2 workers: 4 machines for W servers$' "$dir/out/summary.txt" || result="2 workers"
+    grep -qE '^  3 workers: 4 machines for 1 server; 5 for 2 servers; 6 for W servers; 4 for W in workers \+ W/2;' "$dir/out/summary.txt" ||
         result="3 workers"
     grep -qE '^  - 1 server: .*3 workers would need 4 machines' "$dir/out/summary.txt" || result="the answer"
 fi
