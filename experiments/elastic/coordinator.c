@@ -699,7 +699,9 @@ void coordinator_close(struct coordinator **out)
     c->closing = true;
     monitor_wake(&c->monitor);
     monitor_leave(&c->monitor);
-    thread_join(&c->summons);
+    for (int i = 0; i < c->other_count; i++)
+        thread_join(&c->others[i].thread);
+    free(c->others);
     thread_join(&c->thread);
     while (c->count > 0)
         coordinator_forget(c, c->seats[0]);

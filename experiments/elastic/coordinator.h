@@ -95,8 +95,8 @@ void coordinator_set_servers(struct coordinator *coordinator, int servers);
 enum status coordinator_summon(struct coordinator *coordinator, const char *address, int index,
                                const char *job);
 
-/* Starts a thread that summons the servers that the job lacks, again and again. A server that dies
- * before it has a record would not return. Their addresses are in `config`, which is borrowed. */
+/* Starts a thread for each other server of `config`, which summons it whenever the job lacks it. A
+ * server that dies before it has a record would not return. */
 enum status coordinator_summon_lacking(struct coordinator *coordinator,
                                        const struct config *config);
 
@@ -133,12 +133,21 @@ struct seat {
     int64_t silent_since_ns; /* since when it is silent, if warned about; else 0 */
 };
 
+/* A server other than the first one. */
+struct other_server {
+    struct coordinator *coordinator;
+    int index;
+    char address[300];
+    struct thread thread; /* summons it */
+};
+
 struct coordinator {
     struct coordinator_options options;
     struct listener listener;
     char address[MEMBER_ADDRESS_BYTES];
-    struct thread thread, summons;
-    const struct config *config; /* of `summons` */
+    struct thread thread;
+    int other_count; /* in `others`: serve.c */
+    struct other_server *others;
     struct seat *seats[COORDINATOR_MEMBERS];
     int sockets[COORDINATOR_MEMBERS]; /* of the seats; else -1 */
     int count, seats_most;            /* limited by file descriptors */

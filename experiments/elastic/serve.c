@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,11 +13,6 @@
 
 /* -------- other servers ----------------------------------------------------------------------- */
 
-struct missing_server {
-    struct coordinator *coordinator;
-    int index;
-};
-
 /* Whether the job needs server `index`. In a durable job it may join without. One that has files
  * does, also after the end. */
 static bool lacks(const struct coordinator *c, int index)
@@ -24,22 +20,22 @@ static bool lacks(const struct coordinator *c, int index)
     return !c->closing && !c->ended && !coordinator_server(c, index);
 }
 
-/* `context` is a struct missing_server. */
+/* `context` is a struct other_server. */
 static bool needs_no_summons(void *context)
 {
-    const struct missing_server *missing = context;
-    struct coordinator *c = missing->coordinator;
+    const struct other_server *other = context;
+    struct coordinator *c = other->coordinator;
     monitor_enter(&c->monitor);
-    bool needless = !lacks(c, missing->index);
+    bool needless = !lacks(c, other->index);
     monitor_leave(&c->monitor);
     return needless;
 }
 
 /* Waits for another server's END, its answer to SUMMON. *why: its text, or what is wrong. */
 static enum status hear_answer(int socket, struct membership_reader *reader,
-                               struct missing_server *missing, const char **why)
+                               struct other_server *other, const char **why)
 {
-    int64_t deadline_ns = stream_deadline_ns(missing->coordinator->options.startup_timeout_ms);
+    int64_t deadline_ns = stream_deadline_ns(other->coordinator->options.startup_timeout_ms);
     enum control_read got;
     *why = "the server does not answer";
     while ((got = membership_read(reader, socket)) != CONTROL_CLOSED) {
@@ -48,7 +44,7 @@ static enum status hear_answer(int socket, struct membership_reader *reader,
             return (enum status)reader->frame.head.value;
         }
         if (got == CONTROL_NOTHING &&
-            stream_wait(socket, POLLIN, deadline_ns, needs_no_summons, missing) != 0)
+            stream_wait(socket, POLLIN, deadline_ns, needs_no_summons, other) != 0)
             return STATUS_TIMEOUT;
     }
     *why = secure_error(socket) == EKEYREJECTED
@@ -59,28 +55,28 @@ static enum status hear_answer(int socket, struct membership_reader *reader,
 
 /* `timeout_ms` limits the time to reach the server (0: no limit). STATUS_STOPPED: it needs no
  * summons. */
-static enum status summon(struct missing_server *missing, const char *address, const char *job,
-                          int64_t timeout_ms, struct membership_reader *reader, const char **why)
+static enum status summon(struct other_server *other, const char *job, int64_t timeout_ms,
+                          struct membership_reader *reader, const char **why)
 {
-    struct coordinator *c = missing->coordinator;
+    struct coordinator *c = other->coordinator;
     struct membership_frame frame = {.head = {.type = MEMBERSHIP_SUMMON, .job = c->own_job},
                                      .role = MEMBER_SERVER,
-                                     .index = missing->index,
+                                     .index = other->index,
                                      .port = (uint32_t)address_port(&c->listener.address),
                                      .id = c->first_id};
     int socket;
     *why = "no server listens there";
-    enum status status = membership_connect(address, c->options.token, timeout_ms, needs_no_summons,
-                                            missing, &socket);
+    enum status status = membership_connect(other->address, c->options.token, timeout_ms,
+                                            needs_no_summons, other, &socket);
     if (status == STATUS_OK) {
         monitor_enter(&c->monitor);
         frame.head.group = job_is_durable(c) ? c->generation : 0;
         monitor_leave(&c->monitor);
         membership_send(socket, frame, job);
-        status = hear_answer(socket, reader, missing, why);
+        status = hear_answer(socket, reader, other, why);
     }
     stream_close(&socket);
-    return status != STATUS_OK && needs_no_summons(missing) ? STATUS_STOPPED : status;
+    return status != STATUS_OK && needs_no_summons(other) ? STATUS_STOPPED : status;
 }
 
 enum status coordinator_summon(struct coordinator *c, const char *address, int index,
@@ -89,62 +85,72 @@ enum status coordinator_summon(struct coordinator *c, const char *address, int i
     char text[MEMBERSHIP_TEXT_BYTES];
     const char *why;
     struct membership_reader reader = {0};
-    struct missing_server missing = {c, index};
-    enum status status =
-        summon(&missing, address, job, c->options.startup_timeout_ms, &reader, &why);
+    struct other_server other = {.coordinator = c, .index = index};
+    snprintf(other.address, sizeof other.address, "%s", address);
+    enum status status = summon(&other, job, c->options.startup_timeout_ms, &reader, &why);
     if (status == STATUS_OK || status == STATUS_STOPPED)
         return STATUS_OK;
-    snprintf(text, sizeof text, "server %d, %.300s, does not take part: %.500s", index, address,
-             why);
+    snprintf(text, sizeof text, "server %d, %s, does not take part: %.500s", index, address, why);
     log_error("%s", text);
     coordinator_end(c, status, text);
     return status;
 }
 
-/* Waits for a server to be lacking. 0: the coordinator closes. */
-static int await_lacking(struct coordinator *c)
+/* Waits until the job lacks this server. False: the coordinator closes. */
+static bool await_lacking(const struct other_server *other)
 {
-    int found = 0;
+    struct coordinator *c = other->coordinator;
     monitor_enter(&c->monitor);
-    while (!c->closing && found == 0) {
-        for (int i = c->servers - 1; i > 0; i--)
-            found = lacks(c, i) ? i : found;
-        if (found == 0)
-            monitor_wait(&c->monitor);
-    }
+    while (!c->closing && !lacks(c, other->index))
+        monitor_wait(&c->monitor);
+    bool lacking = !c->closing;
     monitor_leave(&c->monitor);
-    return found;
+    return lacking;
 }
 
 static void *summon_lacking(void *argument)
 {
     enum { PATIENCE_MS = 1000, LOOK_MS = 20 }; /* time to join without a summons, or after one */
-    struct coordinator *c = argument;
-    struct missing_server missing = {.coordinator = c};
+    struct other_server *other = argument;
     bool warned = false;
-    while ((missing.index = await_lacking(c)) > 0) {
-        char address[300];
+    while (await_lacking(other)) {
         const char *why;
         struct membership_reader reader = {0};
         int64_t until_ns = clock_now_ns() + PATIENCE_MS * NS_PER_MS;
-        while (clock_now_ns() < until_ns && !needs_no_summons(&missing))
+        while (clock_now_ns() < until_ns && !needs_no_summons(other))
             clock_sleep_until_ns(clock_now_ns() + LOOK_MS * NS_PER_MS);
-        if (needs_no_summons(&missing) ||
-            !config_server(c->config, missing.index, address, sizeof address))
+        if (needs_no_summons(other))
             continue;
-        enum status status = summon(&missing, address, c->job.options, 0, &reader, &why);
-        if (status == STATUS_USAGE && !warned) {
-            log_warn("server %d, %s, does not take part: %s", missing.index, address, why);
-            warned = true;
-        }
+        enum status status = summon(other, other->coordinator->job.options, 0, &reader, &why);
+        if (status == STATUS_OK)
+            log_info("summoned server %d, %s, which did not know its job", other->index,
+                     other->address);
+        if (status == STATUS_USAGE && !warned)
+            log_warn("server %d, %s, does not take part: %s", other->index, other->address, why);
+        warned = warned || status == STATUS_USAGE;
     }
     return NULL;
 }
 
 enum status coordinator_summon_lacking(struct coordinator *c, const struct config *config)
 {
-    c->config = config;
-    return thread_start(&c->summons, "psring-summons", summon_lacking, c);
+    enum status status = STATUS_OK;
+    struct other_server other = {.coordinator = c};
+    int count = 0;
+    while (config_server(config, count + 1, other.address, sizeof other.address))
+        count++;
+    c->others = calloc((size_t)count + 1, sizeof *c->others);
+    if (!c->others)
+        return FAIL(STATUS_NO_MEMORY, "no memory for %d servers", count);
+    for (; c->other_count < count; c->other_count++) {
+        c->others[c->other_count] = other;
+        struct other_server *next = &c->others[c->other_count];
+        next->index = c->other_count + 1;
+        config_server(config, next->index, next->address, sizeof next->address);
+        TRY(thread_start(&next->thread, "psring-summons", summon_lacking, next));
+    }
+out:
+    return status;
 }
 
 /* -------- serving ----------------------------------------------------------------------------- */
@@ -162,8 +168,7 @@ static enum status lead(struct coordinator *coordinator, const struct job_record
     for (int i = 1; record->generation == 0 && config_server(config, i, address, sizeof address);
          i++)
         TRY(coordinator_summon(coordinator, address, i, record->job.options));
-    if (config->servers > 1)
-        TRY(coordinator_summon_lacking(coordinator, config));
+    TRY(coordinator_summon_lacking(coordinator, config));
 out:
     return status;
 }
