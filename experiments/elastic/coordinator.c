@@ -15,6 +15,9 @@
 #include "common/net/control.h"
 
 #define JOB_HAS_ENDED "the job has ended"
+#define REPLACED                                                                                   \
+    "another process has this server's number, and the job continues with it; start each server "  \
+    "only once"
 
 /* -------- members ----------------------------------------------------------------------------- */
 
@@ -77,6 +80,35 @@ void seat_refuse(struct coordinator *c, struct seat *seat, enum status status, c
     coordinator_forget(c, seat);
 }
 
+int coordinator_awaited(const struct coordinator *c, const struct seat *seat)
+{
+    for (int i = 0; seat_is_worker(seat) && i < c->worker_count - c->done; i++) {
+        if (c->workers[i] == c->first_id + seat->age)
+            return i;
+    }
+    return -1;
+}
+
+/* If other workers did one more step, it contains this worker's gradient. */
+uint64_t coordinator_images(const struct coordinator *c, const struct seat *seat)
+{
+    const struct member_place *place = &seat->last.place;
+    return place->images + (place->step < c->step ? place->batch : 0);
+}
+
+bool coordinator_count(struct coordinator *c, const struct seat *seat)
+{
+    int found = coordinator_awaited(c, seat), last = c->worker_count - c->done - 1;
+    if (found < 0)
+        return false;
+    uint32_t id = c->workers[found];
+    c->workers[found] = c->workers[last];
+    c->workers[last] = id;
+    c->done++;
+    c->images += coordinator_images(c, seat);
+    return true;
+}
+
 /* Handles a member that will send no more. */
 void seat_lost(struct coordinator *c, struct seat *seat, const char *how)
 {
@@ -130,19 +162,12 @@ static struct seat *worker_of(const struct coordinator *c, uint32_t id)
     return NULL;
 }
 
-/* A member that connects again has left its earlier connection, which may still seem alive. */
-static void lose_earlier(struct coordinator *c, struct seat *earlier)
-{
-    if (earlier && job_is_durable(c))
-        seat_lost(c, earlier, "has connected again");
-}
-
 static bool is_of_last_generation(const struct coordinator *c, const struct seat *seat)
 {
     bool found = false;
     for (int i = 0; i < c->worker_count && !found; i++)
         found = c->workers[i] == seat->last.id;
-    return found && seat->last.head.group <= c->generation;
+    return found && job_is_durable(c) && seat->last.head.group <= c->generation;
 }
 
 /* A worker without weights counts as a newcomer. */
@@ -153,58 +178,131 @@ static void take_place(struct seat *seat)
         seat->last.place.step = 0;
 }
 
+/* The member has left its generation. The other members may still compute a step, or wait for it in
+ * their set-up. */
+static void comes_out(struct coordinator *c, struct seat *seat)
+{
+    const struct coordinator_options *options = &c->options;
+    int64_t longest_ms = options->startup_timeout_ms > options->timeout_ms
+                             ? options->startup_timeout_ms
+                             : options->timeout_ms;
+    bool trained = seat->last.place.step != MEMBER_NO_STEP;
+    c->accounted += seat_is_worker(seat);
+    c->has_weights = c->has_weights || (seat_is_worker(seat) && trained);
+    if (c->leave_by_ns == 0)
+        c->leave_by_ns = clock_now_ns() + (longest_ms + MEMBERSHIP_GRACE_MS) * NS_PER_MS;
+    if (seat->last.place.ended != STATUS_OK) {
+        char name[96], text[160];
+        snprintf(text, sizeof text, "%s could not continue: all workers meet again",
+                 seat_name(seat, name, sizeof name));
+        generation_over(c, text);
+    }
+}
+
+/* The worker has trained to the end. */
+static void hear_done(struct coordinator *c, struct seat *seat)
+{
+    comes_out(c, seat);
+    take_place(seat);
+    seat->state = SEAT_DONE;
+    if (c->ended)
+        return;
+    if (c->step < seat->last.place.step)
+        c->step = seat->last.place.step;
+    coordinator_count(c, seat);
+    coordinator_record(c);
+}
+
+/* Whether it has been in a generation, but has a new connection. */
+static bool has_been_here(const struct seat *seat)
+{
+    return seat->last.head.type != MEMBERSHIP_JOIN;
+}
+
+/* Why a worker cannot take part, or NULL. `text` is for the answer. */
+static const char *refuse_worker(const struct coordinator *c, const struct seat *seat, char *text,
+                                 size_t size)
+{
+    char found[500];
+    bool returns = has_been_here(seat);
+    if (!returns && (c->ended || c->done > 0))
+        return JOB_HAS_ENDED;
+    if (returns && !is_of_last_generation(c, seat))
+        return "the job has continued without this worker, or the server has another job's "
+               "--checkpoint; start the worker again";
+    if (!c->has_job || !text_difference(c->job.options, seat->reader.text, found, sizeof found))
+        return NULL;
+    snprintf(text, size, "this worker was started with %s; start all workers with the same options",
+             found);
+    return text;
+}
+
+/* Of two processes with one number, the one that joined last is the server. */
+static const char *refuse_server(const struct coordinator *c, const struct seat *seat)
+{
+    int number = seat->last.index;
+    const struct seat *there = coordinator_server(c, number);
+    if (number < 0 || number >= c->servers || (there && !job_is_durable(c)))
+        return "the job has this server already, or needs none";
+    bool older = there && has_been_here(seat) && seat->last.id < c->first_id + there->age;
+    return older ? REPLACED : NULL;
+}
+
+/* Why a member cannot take part, or NULL. */
+static const char *refuse(const struct coordinator *c, const struct seat *seat, char *text,
+                          size_t size)
+{
+    uint64_t job = seat->last.head.job;
+    if (c->has_job && c->job.summoned)
+        return "this server serves another server's job; give the workers that job's --join";
+    if (job != c->own_job && job != membership_job(c->options.token, 0))
+        return "this process belongs to an earlier job than the server, or the server has another "
+               "job's --checkpoint; start a worker again, and a server with an empty --checkpoint "
+               "folder";
+    return seat_is_worker(seat) ? refuse_worker(c, seat, text, size) : refuse_server(c, seat);
+}
+
+/* A member that connects again has left its earlier connection, which may still seem alive. If it
+ * is another process, the earlier one reads the reason. After DONE no generation is over. */
+static void lose_earlier(struct coordinator *c, const struct seat *seat)
+{
+    struct seat *earlier = NULL;
+    if (!seat_is_worker(seat))
+        earlier = coordinator_server(c, seat->last.index);
+    else if (has_been_here(seat))
+        earlier = worker_of(c, seat->last.id);
+    if (earlier && seat->last.head.type == MEMBERSHIP_DONE) {
+        coordinator_forget(c, earlier);
+    } else if (earlier) {
+        membership_say(earlier->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_USAGE, REPLACED);
+        seat_lost(c, earlier, "has connected again");
+    }
+}
+
+/* JOIN, or on a new connection RETURN or DONE. */
 static void hear_join(struct coordinator *c, struct seat *seat)
 {
-    char text[600], found[500];
-    bool worker = seat_is_worker(seat), returns = seat->last.head.type == MEMBERSHIP_RETURN;
-    if (c->has_job && c->job.summoned) {
-        seat_refuse(c, seat, STATUS_USAGE,
-                    "this server serves another server's job; give the workers that job's --join");
+    char text[600];
+    bool worker = seat_is_worker(seat), returns = has_been_here(seat);
+    const char *why = refuse(c, seat, text, sizeof text);
+    if (why) {
+        seat_refuse(c, seat, STATUS_USAGE, why);
         return;
     }
-    uint64_t job = seat->last.head.job;
-    if (job != c->own_job && job != membership_job(c->options.token, 0)) {
-        seat_refuse(c, seat, STATUS_USAGE,
-                    "this process belongs to an earlier job than the server, or the server has "
-                    "another job's --checkpoint; start a worker again, and a server with an empty "
-                    "--checkpoint folder");
-        return;
-    }
-    if (worker && !returns && (c->ended || c->finished)) {
-        seat_refuse(c, seat, STATUS_USAGE, JOB_HAS_ENDED);
-        return;
-    }
-    if (worker && returns && !is_of_last_generation(c, seat)) {
-        seat_refuse(c, seat, STATUS_USAGE,
-                    "the job has continued without this worker, or the server has another job's "
-                    "--checkpoint; start the worker again");
-        return;
-    }
-    if (!worker)
-        lose_earlier(c, coordinator_server(c, seat->last.index));
-    int number = worker ? 0 : seat->last.index;
-    if (!worker && (number < 0 || number >= c->servers || coordinator_server(c, number))) {
-        seat_refuse(c, seat, STATUS_USAGE, "the job has this server already, or needs none");
-        return;
-    }
+    lose_earlier(c, seat);
+    seat->age = returns ? seat->last.id - c->first_id : c->next_age++;
+    seat->state = SEAT_WAITING;
     if (worker && !c->has_job)
         take_job(c, seat);
-    else if (worker && text_difference(c->job.options, seat->reader.text, found, sizeof found)) {
-        snprintf(text, sizeof text,
-                 "this worker was started with %s; start all workers with the same options", found);
-        seat_refuse(c, seat, STATUS_USAGE, text);
-        return;
-    }
-    if (worker && returns) {
-        lose_earlier(c, worker_of(c, seat->last.id));
-        seat->age = seat->last.id - c->first_id;
+    if (worker && returns && c->return_by_ns == 0) /* the others may have lost this server, too */
+        c->return_by_ns = clock_now_ns() + c->options.timeout_ms * NS_PER_MS;
+    if (seat->last.head.type == MEMBERSHIP_DONE) {
+        hear_done(c, seat);
+    } else if (worker && returns) {
         take_place(seat);
-        if (c->return_by_ns == 0) /* the other workers may have lost this server, too */
-            c->return_by_ns = clock_now_ns() + c->options.timeout_ms * NS_PER_MS;
-    } else {
-        seat->age = c->next_age++;
+    } else if (!worker && c->generation > 0 && seat->last.index > 0) {
+        log_info("server %d on %s has come back", seat->last.index, seat->host);
     }
-    seat->state = SEAT_WAITING;
     if (c->ended) {
         if (worker || seat->last.index > 0) /* the first server's turn comes in generation_settle */
             membership_say(seat->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_OK, NULL);
@@ -252,33 +350,12 @@ static void hear_summon(struct coordinator *c, struct seat *seat)
     coordinator_forget(c, seat);
 }
 
-/* The member has left its generation. The other members may still compute a step, or wait for it in
- * their set-up. */
-static void comes_out(struct coordinator *c, struct seat *seat)
-{
-    const struct coordinator_options *options = &c->options;
-    int64_t longest_ms = options->startup_timeout_ms > options->timeout_ms
-                             ? options->startup_timeout_ms
-                             : options->timeout_ms;
-    bool trained = seat->last.place.step != MEMBER_NO_STEP;
-    c->accounted += seat_is_worker(seat);
-    c->has_weights = c->has_weights || (seat_is_worker(seat) && trained);
-    if (c->leave_by_ns == 0)
-        c->leave_by_ns = clock_now_ns() + (longest_ms + MEMBERSHIP_GRACE_MS) * NS_PER_MS;
-    if (seat->last.place.ended != STATUS_OK) {
-        char name[96], text[160];
-        snprintf(text, sizeof text, "%s could not continue: all workers meet again",
-                 seat_name(seat, name, sizeof name));
-        generation_over(c, text);
-    }
-}
-
-/* A worker that has left does not come back. */
+/* A worker that has left does not come back, but its images stay. */
 static void await_no_more(struct coordinator *c, const struct seat *seat)
 {
-    for (int i = 0; i < c->worker_count; i++) {
-        if (c->workers[i] == c->first_id + seat->age)
-            c->workers[i] = c->workers[--c->worker_count];
+    if (coordinator_count(c, seat)) { /* it is the first of those that are done */
+        int at = c->worker_count - c->done--;
+        c->workers[at] = c->workers[--c->worker_count];
     }
 }
 
@@ -301,7 +378,6 @@ static void leaves(struct coordinator *c, struct seat *seat, bool in)
     if (in)
         comes_out(c, seat);
     c->accounted += unaware;
-    c->images += seat->last.place.images;
     await_no_more(c, seat);
     coordinator_record(c);
     coordinator_forget(c, seat);
@@ -333,7 +409,8 @@ static void hear_frame(struct coordinator *c, struct seat *seat)
         return;
     }
     take_word(seat, frame);
-    bool comes = frame->head.type == MEMBERSHIP_JOIN || frame->head.type == MEMBERSHIP_RETURN;
+    bool comes = frame->head.type == MEMBERSHIP_JOIN || frame->head.type == MEMBERSHIP_RETURN ||
+                 (frame->head.type == MEMBERSHIP_DONE && frame->role == MEMBER_WORKER);
     if (comes && seat->state == SEAT_NEW &&
         (frame->role == MEMBER_WORKER || frame->role == MEMBER_SERVER)) {
         hear_join(c, seat);
@@ -345,13 +422,7 @@ static void hear_frame(struct coordinator *c, struct seat *seat)
         if (seat_is_worker(seat))
             take_place(seat);
     } else if (frame->head.type == MEMBERSHIP_DONE && in) {
-        comes_out(c, seat);
-        seat->state = SEAT_DONE;
-        if (c->ended)
-            return;
-        c->images += frame->place.images;
-        c->finished = true;
-        coordinator_record(c);
+        hear_done(c, seat);
     } else if (frame->head.type == MEMBERSHIP_LEAVE && seat->state != SEAT_NEW) {
         leaves(c, seat, in);
     } else {
@@ -571,9 +642,10 @@ enum status coordinator_record(const struct coordinator *c)
                                 .servers = c->servers,
                                 .first_id = c->first_id,
                                 .next_id = c->first_id + (uint32_t)c->next_age,
+                                .step = c->step,
                                 .images = c->images,
-                                .finished = c->finished,
-                                .worker_count = c->worker_count};
+                                .worker_count = c->worker_count,
+                                .done = c->done};
     memcpy(record.workers, c->workers, sizeof record.workers);
     return job_save(c->options.checkpoint, &record);
 }
@@ -591,9 +663,10 @@ static void take_record(struct coordinator *c, const struct job_record *record)
     c->servers = record->servers;
     c->generation = record->generation;
     c->next_age = record->next_id - record->first_id;
+    c->step = record->step;
     c->images = record->images;
-    c->finished = record->finished;
     c->worker_count = record->worker_count;
+    c->done = record->done;
     memcpy(c->workers, record->workers, sizeof c->workers);
     c->return_by_ns = clock_now_ns() + c->options.timeout_ms * NS_PER_MS;
 }

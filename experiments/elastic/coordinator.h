@@ -62,10 +62,9 @@ struct job_record {
     /* Only of the first server. */
     int servers;
     uint32_t next_id;
-    uint64_t images; /* as in struct coordinator, like the next one */
-    bool finished;
-    int worker_count;
-    uint32_t workers[COORDINATOR_MEMBERS]; /* ids of the generation's workers */
+    uint64_t step, images; /* as in struct coordinator, like the next ones */
+    int worker_count, done;
+    uint32_t workers[COORDINATOR_MEMBERS];
 };
 
 /* Writes the record, durable against a power failure. STATUS_IO (logged). / Reads it. Errors:
@@ -164,27 +163,26 @@ struct coordinator {
     bool running, over;  /* the generation has members; cannot continue */
     int64_t leave_by_ns; /* 0: no member has left the generation; else members still in it at this
                             time are lost */
-    uint64_t step;       /* the step after which it began */
+    uint64_t step;       /* the step after which it began, or training has ended */
     int failures;        /* consecutive generations that ended by an error and without a step */
 
-    uint64_t images;  /* images in the weights, of workers that have left or trained to the end */
+    uint64_t images;  /* images in the weights, of workers that have left or are counted as done */
     bool has_weights; /* a worker has, or had, trained weights */
     int accounted;    /* workers of the generation that have reported their place */
-    bool finished;    /* a worker has trained to the end */
-    bool ended;       /* END was sent to all; no member is admitted */
+    int worker_count, done; /* of `workers`: the last of them have trained to the end */
+    uint32_t workers[COORDINATOR_MEMBERS]; /* ids of the last generation's workers that have not
+                                              left */
+    bool ended;                            /* END was sent to all; no member is admitted */
     enum status end_status; /* not STATUS_OK: why the job has ended, like the next one */
     char end_text[MEMBERSHIP_TEXT_BYTES + 1];
     bool ended_well; /* training of a durable job has ended: members that return get END, too */
 
     /* A durable job. */
-    uint32_t first_id; /* an id is this + the seat's age; 0: the job is not durable */
-    uint64_t own_job;  /* membership_job with it */
-    int64_t
-        return_by_ns; /* until then, or until all have come, it waits for these workers; 0: no */
-    int worker_count;
-    uint32_t workers[COORDINATOR_MEMBERS]; /* ids of the last generation's workers */
-    bool left[COORDINATOR_MEMBERS];        /* servers that have left after END */
-    int64_t close_by_ns;                   /* after END it waits for the other servers until then */
+    uint32_t first_id;    /* an id is this + the seat's age; 0: the job is not durable */
+    uint64_t own_job;     /* membership_job with it */
+    int64_t return_by_ns; /* until then, or until all have come, it waits for workers; 0: no */
+    bool left[COORDINATOR_MEMBERS]; /* servers that have left after END */
+    int64_t close_by_ns;            /* after END it waits for the other servers until then */
 };
 
 /* "worker 2 on a", "server 0 on a", "a worker on b". Returns text. */
@@ -193,6 +191,14 @@ bool seat_is_worker(const struct seat *seat);
 
 /* The seat of server `number`, or NULL. */
 struct seat *coordinator_server(const struct coordinator *c, int number);
+
+/* The index of a worker of the last generation that has not trained to the end. -1: not one. */
+int coordinator_awaited(const struct coordinator *c, const struct seat *seat);
+/* Counts the images of such a worker, which from then on has trained to the end. False if it is not
+ * one. */
+bool coordinator_count(struct coordinator *c, const struct seat *seat);
+/* The images of a worker in the job's weights. */
+uint64_t coordinator_images(const struct coordinator *c, const struct seat *seat);
 
 /* Sends NOTE. */
 void seat_note(const struct coordinator *c, const struct seat *seat, const char *text);

@@ -128,15 +128,13 @@ void generation_announce(struct coordinator *c, uint64_t step)
     }
 }
 
-/* Writes the record of a durable job with the next generation: its number and its workers. Without
+/* Notes the next generation's number and workers, in a durable job also in its record. Without
  * trained workers, the images in the weights are those in the server's file. */
 static enum status record_next(struct coordinator *c, struct seat **order, int workers,
                                const struct seat *ahead)
 {
     c->generation++;
     c->return_by_ns = 0;
-    if (c->first_id == 0)
-        return STATUS_OK;
     if (!order[0]->trained)
         c->images = ahead ? ahead->last.place.images : 0;
     for (int i = 0; i < workers; i++)
@@ -235,12 +233,28 @@ static void end_first_server(struct coordinator *c, int64_t now_ns)
     }
 }
 
+/* A worker that waits may have lost the answer to its last message, or that of the last step. */
+static void say_training_has_ended(struct coordinator *c, const struct seat *seat)
+{
+    char text[TEXT_BYTES] = "";
+    if (seat->state == SEAT_WAITING && seat->trained)
+        snprintf(text, sizeof text,
+                 "training has ended after step %" PRIu64 "; the weights contain %" PRIu64
+                 " images of this worker",
+                 c->step, coordinator_images(c, seat));
+    membership_say(seat->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_OK, text);
+}
+
 static void end_well(struct coordinator *c, int64_t now_ns)
 {
     int servers =
         count_in(c, MEMBER_SERVER, SEAT_WAITING) + count_in(c, MEMBER_SERVER, SEAT_RUNNING);
+    for (int i = 0; i < c->count; i++) {
+        if (c->seats[i]->state == SEAT_WAITING)
+            coordinator_count(c, c->seats[i]);
+    }
     log_info("training has ended; the weights contain %" PRIu64
-             " images, as counted by the workers that left or trained to the end",
+             " images, without those of lost workers",
              c->images);
     if (servers < c->servers)
         log_warn("%d of %d servers are there; waits at most %g s until the others are started "
@@ -248,12 +262,12 @@ static void end_well(struct coordinator *c, int64_t now_ns)
                  servers, c->servers, (double)c->options.startup_timeout_ms / 1000);
     c->ended = true;
     c->ended_well = job_is_durable(c);
-    c->worker_count = 0; /* a server that starts again waits for no worker */
+    c->done = c->worker_count; /* a server that starts again waits for no worker */
     coordinator_record(c);
     c->close_by_ns = now_ns + c->options.startup_timeout_ms * NS_PER_MS;
     for (int i = c->count - 1; i >= 0; i--) { /* one that is new may be the first server */
         if (c->seats[i]->state != SEAT_NEW && !is_first_server(c->seats[i]))
-            membership_say(c->seats[i]->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_OK, NULL);
+            say_training_has_ended(c, c->seats[i]);
     }
     end_first_server(c, now_ns);
 }
@@ -266,17 +280,12 @@ static void end_without_workers(struct coordinator *c)
                             : "no worker is left, so the weights are lost; start the job again");
 }
 
-/* Number of the last generation's workers that wait for the next one, or have trained to the end.
- */
+/* Number of the last generation's workers that wait for the next one. */
 static int count_back(const struct coordinator *c)
 {
     int back = 0;
-    for (int i = 0; i < c->count; i++) {
-        const struct seat *seat = c->seats[i];
-        for (int k = 0; seat_is_worker(seat) && k < c->worker_count; k++)
-            back += (seat->state == SEAT_WAITING || seat->state == SEAT_DONE) &&
-                    c->workers[k] == c->first_id + seat->age;
-    }
+    for (int i = 0; i < c->count; i++)
+        back += c->seats[i]->state == SEAT_WAITING && coordinator_awaited(c, c->seats[i]) >= 0;
     return back;
 }
 
@@ -284,9 +293,10 @@ static int count_back(const struct coordinator *c)
  * those of the file. */
 static bool waits_for_return(struct coordinator *c, int64_t now_ns)
 {
-    int back = c->return_by_ns != 0 ? count_back(c) : c->worker_count;
-    if (back < c->worker_count && now_ns < c->return_by_ns) {
-        say_who_is_there(c, MEMBER_WORKER, back, c->worker_count);
+    int awaited = c->worker_count - c->done;
+    int back = c->return_by_ns != 0 ? count_back(c) : awaited;
+    if (back < awaited && now_ns < c->return_by_ns) {
+        say_who_is_there(c, MEMBER_WORKER, back, awaited);
         return true;
     }
     c->return_by_ns = 0;
@@ -363,7 +373,7 @@ void generation_settle(struct coordinator *c, int64_t now_ns)
         lose_the_late(c, now_ns);
     if (c->ended || count_in(c, MEMBER_WORKER, SEAT_RUNNING) > 0)
         return;
-    if (c->finished) {
+    if (c->done > 0) {
         if (!waits_for_return(c, now_ns))
             end_well(c, now_ns);
         return;

@@ -111,11 +111,12 @@ enum status job_save(const char *dir, const struct job_record *record)
     add_own(text, "servers", "%d", record->servers);
     add_own(text, "first-id", "%" PRIu32, record->first_id);
     add_own(text, "next-id", "%" PRIu32, record->next_id);
-    add_own(text, "finished", "%d", record->finished);
+    add_own(text, "done", "%d", record->done);
     add(text, "workers", text->workers);
     add_job(text, record->job.options);
     status = checkpoint_save(path, &(struct checkpoint){.model = KIND,
                                                         .optimizer = "",
+                                                        .step = record->step,
                                                         .images = record->images,
                                                         .options = text->options,
                                                         .option_count = text->count});
@@ -184,12 +185,13 @@ static enum status read_record(const char *path, const struct checkpoint *file,
     record->servers = (int)number_of(file, "servers");
     record->first_id = number_of(file, "first-id");
     record->next_id = number_of(file, "next-id");
-    record->finished = number_of(file, "finished") != 0;
+    record->done = (int)number_of(file, "done");
+    record->step = file->step;
     record->images = file->images;
     read_workers(file, record);
     bool first = record->servers > 0 && record->first_id > 0;
     if (!read_job(file, record->job.options) || record->generation == 0 || record->job.index < 0 ||
-        !(first || record->job.summoned))
+        record->done < 0 || record->done > record->worker_count || !(first || record->job.summoned))
         status = FAIL(STATUS_INPUT,
                       "%s: its values cannot be true; another version of psring wrote it, remove "
                       "it to begin a new job",

@@ -350,17 +350,6 @@ void member_leave(struct member *member, const struct member_place *place)
     tell(member, place, MEMBERSHIP_LEAVE, 0, NULL);
 }
 
-enum status member_done(struct member *member, const struct member_place *place)
-{
-    tell(member, place, MEMBERSHIP_DONE, 0, NULL);
-    monitor_enter(&member->monitor);
-    while (!member->ended && !member->lost)
-        monitor_wait(&member->monitor);
-    enum status status = member->ended ? member->end_status : STATUS_TRANSPORT;
-    monitor_leave(&member->monitor);
-    return status == STATUS_STOPPED ? STATUS_OK : status;
-}
-
 void member_abort(struct member *member, enum status status, const char *text)
 {
     tell(member, &(struct member_place){.ended = status}, MEMBERSHIP_ABORT, 0, text);
@@ -414,7 +403,7 @@ static enum status listen_anywhere(int *listening, int *port)
                 strerror(error));
 }
 
-/* Waits until the generation begins. The coordinator sends what it waits for, and makes sure that
+/* Waits until a generation begins. The coordinator sends what it waits for, and makes sure that
  * all members leave the last generation. `endless`: a newcomer may wait for a distant step, and a
  * server for its first worker. STATUS_TRANSPORT: the job has ended, or the coordinator is lost. */
 static enum status wait_for_begin(struct member *member, bool endless, bool (*stop)(void),
@@ -518,17 +507,33 @@ out:
     return status;
 }
 
-static enum status meet_once(struct member *member, const struct member_place *place, int port,
-                             bool (*stop)(void), struct membership_frame *frame)
+/* Says READY or DONE, and waits for the answer. On a new connection it says who it is, and READY
+ * becomes JOIN or RETURN. */
+static enum status say_and_wait(struct member *member, enum membership_type type,
+                                const struct member_place *place, int port, bool (*stop)(void),
+                                struct membership_frame *frame)
 {
-    bool first = !member->joined, server = member->options.role == MEMBER_SERVER;
-    bool endless = server || (first && member->id == 0 && member->options.join_after > 0);
-    enum membership_type type = !first            ? MEMBERSHIP_READY
-                                : member->id == 0 ? MEMBERSHIP_JOIN
-                                                  : MEMBERSHIP_RETURN;
-    member->joined = true;
-    tell(member, place, type, port, first ? member->options.job : NULL);
-    return wait_for_begin(member, endless, stop, frame);
+    enum status status = STATUS_OK;
+    const struct member_options *options = &member->options;
+    do {
+        TRY(reach(member, stop));
+        bool first = !member->joined, joins = first && member->id == 0;
+        bool endless = options->role == MEMBER_SERVER || (joins && options->join_after > 0);
+        enum membership_type comes = joins ? MEMBERSHIP_JOIN : MEMBERSHIP_RETURN;
+        member->joined = true;
+        tell(member, place, first && type == MEMBERSHIP_READY ? comes : type, port,
+             first ? options->job : NULL);
+        status = wait_for_begin(member, endless, stop, frame);
+    } while (status == STATUS_TRANSPORT && is_lost(member));
+out:
+    return status;
+}
+
+enum status member_done(struct member *member, const struct member_place *place, bool (*stop)(void))
+{
+    struct membership_frame none;
+    enum status status = say_and_wait(member, MEMBERSHIP_DONE, place, 0, stop, &none);
+    return status == STATUS_STOPPED && member_ended(member) ? STATUS_OK : status;
 }
 
 enum status member_meet(struct member *member, const struct member_place *place, bool (*stop)(void),
@@ -539,11 +544,7 @@ enum status member_meet(struct member *member, const struct member_place *place,
     if (member->options.role == MEMBER_WORKER)
         TRY(listen_anywhere(&listening, &port));
     struct membership_frame frame = {0};
-    do {
-        TRY(reach(member, stop));
-        status = meet_once(member, place, port, stop, &frame);
-    } while (status == STATUS_TRANSPORT && is_lost(member));
-    TRY(status);
+    TRY(say_and_wait(member, MEMBERSHIP_READY, place, port, stop, &frame));
     TRY(check_numbers(member, &frame));
     *generation = (struct member_generation){.number = frame.head.group,
                                              .durable = frame.id != 0,

@@ -27,7 +27,7 @@
  * before any member knows of it, so no number is used twice.
  *
  * Threads: a member's own thread reads from the coordinator. The owner's thread calls all
- * functions, except where noted. Cost: frames of 176 bytes, five per second in each direction.
+ * functions, except where noted. Cost: frames of 184 bytes, five per second in each direction.
  * Source of the term generation: torchelastic.
  */
 #ifndef PSRING_EXPERIMENTS_ELASTIC_MEMBER_H
@@ -64,6 +64,7 @@ struct member_options {
 struct member_place {
     uint64_t step;    /* the step that its weights belong to; MEMBER_NO_STEP: no weights */
     uint64_t images;  /* its own images in the weights, which the coordinator adds up */
+    uint64_t batch;   /* its own images in each step */
     int workers_most; /* largest number of workers; more newcomers are refused. 0: no limit */
     unsigned char note[MEMBER_NOTE_BYTES]; /* rank 0's note is sent to all with the generation */
     enum status ended; /* how its generation ended; not STATUS_OK: by an error */
@@ -112,9 +113,11 @@ bool member_ended(struct member *member);
 
 /* Leaves the job. */
 void member_leave(struct member *member, const struct member_place *place);
-/* Reports that training has ended. In a durable job it waits for the coordinator's answer. An error
- * without member_ended: the coordinator was lost before that; meet again. Other errors: logged. */
-enum status member_done(struct member *member, const struct member_place *place);
+/* Reports that training has ended. In a durable job it waits for the coordinator's answer, and
+ * repeats the report if the coordinator was lost. STATUS_STOPPED: stop() returns true. Other errors
+ * as in member_meet. */
+enum status member_done(struct member *member, const struct member_place *place,
+                        bool (*stop)(void));
 /* Ends the job for all members, with the reason `text`. */
 void member_abort(struct member *member, enum status status, const char *text);
 
@@ -174,7 +177,7 @@ enum membership_type {
  *     RETURN  WAITING (3)    lost     lost                           lost          lost
  *     SUMMON  answered, gone lost     lost                           lost          lost
  *     READY   lost           lost     WAITING; after an error: OVER  lost          lost
- *     DONE    lost           lost     DONE                           lost          lost
+ *     DONE    DONE (3)       lost     DONE                           lost          lost
  *     LEAVE   lost           gone     gone; after an error: OVER     gone; OVER    gone
  *     ABORT   lost           lost     END to all                     lost          lost
  *     BEAT    nothing, as long as it comes: a member that is silent, or closes, is lost
@@ -182,11 +185,12 @@ enum membership_type {
  * (1) or refused by END, and gone. So is a member of another job.
  * (2) A connection gets a seat only if its hello has the job's token and a seat is free. It loses
  * the seat after MEMBERSHIP_JOIN_MS without JOIN or SUMMON. END has the reason in all these cases.
- * (3) In a durable job, if the member belongs to the last generation. Its earlier seat is lost.
- * After the end of training the answer is END, also to a server's JOIN.
- * OVER goes to all RUNNING members. A member that does not leave the generation, although others
- * do, is lost. Lost means gone. If the lost member was RUNNING, OVER follows; if it was a server of
- * a job that is not durable, END to all.
+ * (3) In a durable job, if the member belongs to the last generation. Its earlier seat is lost, but
+ * DONE takes its place. After the end of training the answer is END, also to a server's JOIN. Of
+ * two processes with one server number, END ends the one that joined first. OVER goes to all
+ * RUNNING members. A member that does not leave the generation, although others do, is lost. Lost
+ * means gone. If the lost member was RUNNING, OVER follows; if it was a server of a job that is not
+ * durable, END to all.
  *
  * When no member is RUNNING, the coordinator sends:
  *   END         if a worker is DONE, or no member has the weights and the job is not durable. If a
@@ -201,8 +205,8 @@ struct membership_frame {
     int32_t role, index;       /* enum member_role, a server's number; a rank */
     int32_t workers, servers;  /* GENERATION */
     uint32_t port;             /* at which rank 0 listens, at `address` */
-    uint32_t id;               /* GENERATION, RETURN: the member's number in a durable job. SUMMON:
-                                  the job's first number. NOTE: not 0 if the job is durable */
+    uint32_t id;               /* GENERATION, RETURN, DONE: the member's number in a durable job;
+                                  SUMMON: the job's first one. NOTE: not 0 if the job is durable */
     unsigned char address[16]; /* written by address_pack */
     struct member_place place; /* JOIN, CHANGE: its step is that of the change */
 };

@@ -162,7 +162,7 @@ static enum status lead(struct coordinator *coordinator, const struct job_record
 {
     enum status status = STATUS_OK;
     char address[300];
-    if (config->elastic.checkpoint && !record->finished)
+    if (config->elastic.checkpoint && record->done == 0)
         TRY(durable_load_state(config, generation));
     coordinator_set_servers(coordinator, (int)config->servers);
     for (int i = 1; record->generation == 0 && config_server(config, i, address, sizeof address);

@@ -63,6 +63,7 @@ struct member_place elastic_place(const struct config *config, const struct gene
 {
     struct member_place place = {.step = g->weights ? g->own.step : MEMBER_NO_STEP,
                                  .images = g->own_images,
+                                 .batch = (uint64_t)config->batch,
                                  .workers_most = generation_workers_most(config, g->dataset),
                                  .ended = ended};
     memcpy(place.note, &g->own, sizeof g->own);
@@ -76,11 +77,6 @@ static void leave(struct generation *g, const struct member_place *place)
            (unsigned long long)g->own.step, (unsigned long long)g->own_images);
 }
 
-static void report_images(const struct generation *g)
-{
-    printf("the weights contain %llu images of this worker\n", (unsigned long long)g->own_images);
-}
-
 static bool wants_to_leave(const struct generation *g)
 {
     return stop_requested() || (g->weights && g->own.step >= g->leave_after);
@@ -91,14 +87,11 @@ static enum status take_part(const struct config *config, struct generation *g)
 {
     enum status status = STATUS_OK, ended = STATUS_OK;
     struct member_place place = elastic_place(config, g, ended);
-    bool done = false;
     for (;;) {
         struct member_generation next;
         status = member_meet(g->member, &place, stop_requested, &next);
         if (status == STATUS_STOPPED && stop_requested())
             leave(g, &place);
-        else if (status == STATUS_STOPPED && done)
-            report_images(g);
         if (status != STATUS_OK)
             return status == STATUS_STOPPED ? STATUS_OK : status;
         if (next.rank > 0) /* worker 0 prints more */
@@ -106,12 +99,12 @@ static enum status take_part(const struct config *config, struct generation *g)
                      (unsigned long long)next.step);
         ended = elastic_generation(config, g, &next);
         place = elastic_place(config, g, ended == STATUS_STOPPED ? STATUS_OK : ended);
-        done = ended == STATUS_OK;
-        if (done) {
-            status = member_done(g->member, &place);
+        if (ended == STATUS_OK) {
+            status = member_done(g->member, &place, stop_requested);
             if (status == STATUS_OK)
-                report_images(g);
-            if (status == STATUS_OK || member_ended(g->member))
+                printf("the weights contain %llu images of this worker\n",
+                       (unsigned long long)g->own_images);
+            if (status != STATUS_STOPPED)
                 return status;
         }
         if (ended == STATUS_DIVERGED)

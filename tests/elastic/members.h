@@ -110,6 +110,7 @@ static inline void comes_back(struct one *one, uint64_t step, enum status how)
 {
     one->place.step = step;
     one->place.images = 8 * (step + 1);
+    one->place.batch = 8;
     one->place.ended = how;
     note_of(step, (char *)one->place.note);
     start_meeting(one);

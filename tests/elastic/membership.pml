@@ -14,10 +14,12 @@
  * server's death ends the job. Only with RESTARTS the job is durable: the server, with the
  * coordinator, dies at any time after the first generation has begun, and starts again with its
  * record. Messages on their way are lost. A worker that does not return may be waited for or not. If
- * no worker of two has weights, those in the server's file are of step 0.
+ * no worker of two has weights, those in the server's file are of step 0. A worker of a durable job
+ * may also lose its connection alone (LOSSES), with the messages on it. The coordinator reads the
+ * worker's next message on the new connection, or sees before that that the old one is closed.
  *
  * A worker's weights are described by the workers of each step in them. Images are counted in
- * steps.
+ * steps, at the end by the coordinator.
  *
  * run: -DWORKERS=3 -DSTEPS=2 -DBUCKETS=1 -DTOGETHER
  * run: -DWORKERS=3 -DSTEPS=2 -DBUCKETS=1 -DDEATHS=1 -DTOGETHER -DMORTAL=1
@@ -27,7 +29,10 @@
  * run: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1
  * run: -DWORKERS=2 -DSTEPS=1 -DBUCKETS=1 -DRESTARTS=1 -DDEATHS=1 -DMORTAL=2
  * run: -DWORKERS=2 -DSTEPS=1 -DBUCKETS=1 -DRESTARTS=1 -DLEAVES=1
+ * run: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=0 -DLOSSES=1
+ * run: -DWORKERS=2 -DSTEPS=1 -DBUCKETS=1 -DRESTARTS=1 -DLOSSES=1
  * ends: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1
+ * ends: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=0 -DLOSSES=1
  * ends: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DDEATHS=1 -DERRORS=1
  * ends: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DLEAVES=1
  * fault torn: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=2 -DDEATHS=1 -DFAULT_PARTIAL
@@ -38,9 +43,12 @@
  * fault apart: -DWORKERS=2 -DSTEPS=3 -DBUCKETS=1 -DERRORS=1 -DFAULT_RUN_AHEAD
  * fault deadlock: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DLEAVES=1 -DFAULT_NO_OVER
  * fault disagree: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1 -DFAULT_SAME_NUMBER
- * fault apart: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1 -DSILENCES=1 -DFAULT_ANYBODY_RETURNS
+ * fault miscounted: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1 -DSILENCES=1 -DFAULT_ANYBODY_RETURNS
  * fault undone: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1 -DFAULT_FORGETS_END
  * fault undone: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1 -DFAULT_NO_ANSWER
+ * fault uncounted: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=0 -DLOSSES=1 -DFAULT_RETURNS_DONE
+ * fault uncounted: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1 -DFAULT_ONLY_DONE
+ * fault uncounted: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1 -DFAULT_TWICE
  */
 
 #ifndef DEATHS
@@ -59,10 +67,13 @@
 #define ERRORS 0
 #endif
 #ifdef RESTARTS
-#define DURABLE true
+#define DURABLE 1
 #else
 #define RESTARTS 0
-#define DURABLE false
+#define DURABLE 0
+#endif
+#ifndef LOSSES
+#define LOSSES 0
 #endif
 #define SERVER WORKERS
 #ifndef MORTAL /* members that may die */
@@ -103,14 +114,18 @@ byte seat[MEMBERS];
 byte seat_step[MEMBERS], seat_age[MEMBERS];
 bool seat_trained[MEMBERS];
 byte generation, next_age, begun_step, failures, accounted;
-bool running, is_over, complete, has_weights, finished, job_ended;
-byte expected; /* in the record, like generation, next_age and finished: the generation's workers */
-bool awaits;   /* waits for these to return */
+bool running, is_over, complete, has_weights, job_ended;
+/* In the record, like generation and next_age: the generation's workers, and those that are done. */
+byte expected, done;
+bool awaits; /* waits for these to return */
+byte images; /* of workers that are done; in the record, like the next one */
+byte end_step;
 
 /* A member: what it knows of the job. */
 byte known[MEMBERS]; /* its generation, and whether it takes part in it: */
 bool begun[MEMBERS], over[MEMBERS], change[MEMBERS], ended[MEMBERS];
 bool cut[MEMBERS]; /* its connection is lost; the server's: it has started again */
+bool again[MEMBERS]; /* its next message comes on a new connection */
 byte workers[MEMBERS], start[MEMBERS], first[MEMBERS]; /* as GENERATION says */
 byte arrived[MEMBERS], left[MEMBERS]; /* the last generation whose world it has entered, left */
 
@@ -129,7 +144,9 @@ byte answered[2];
 bool ends[2];
 
 byte deaths = DEATHS, leaves = LEAVES, aborts = ABORTS, silences = SILENCES, errors = ERRORS;
-byte restarts = RESTARTS;
+byte restarts = RESTARTS, losses = LOSSES;
+byte contained;  /* images in the weights of a worker that is done */
+bool lost_one;   /* a worker that has trained may be lost, or has left */
 bool gone_done; /* a worker has ended after its last step, and the coordinator knows it */
 
 /* The properties: none of these is ever true. */
@@ -138,6 +155,7 @@ bool apart;      /* a generation begins with workers more than one step apart */
 bool torn;       /* an applied step lacks a push of one of its workers */
 bool miscounted; /* a worker that is done counts other images than its weights contain */
 bool disagree;   /* members of a world have other workers, another start or other weights */
+bool uncounted;  /* the coordinator counts other images, although no worker is lost */
 bool undone;     /* a generation begins, or a seat changes, after its worker was done */
 bool overflow;   /* a queue of the model is too short */
 
@@ -146,8 +164,8 @@ bool overflow;   /* a queue of the model is too short */
 inline say(i, type, a, b, c, d)
 {
     if
-    :: closed[i]
-    :: !closed[i] ->
+    :: closed[i] || (cut[i] && i != SERVER)
+    :: else ->
         overflow = len(down[i]) == 5;
         assert(!overflow);
         down[i]!type(a, b, c, d)
@@ -201,10 +219,78 @@ inline forget(i)
     seat_trained[i] = false
 }
 
+/* Once for each worker. */
+inline count(i)
+{
+    if
+    :: HAS(expected & ~done, i) ->
+        done = done | BIT(i);
+        images = images + counted[i] + (seat_step[i] < end_step)
+#ifdef FAULT_TWICE
+    :: HAS(done, i) -> images = images + counted[i]
+#endif
+    :: else
+    fi
+}
+
+inline hear_done(i)
+{
+    comes_out(i);
+    seat[i] = SEAT_DONE;
+    seat_step[i] = at;
+    if
+    :: !job_ended ->
+        end_step = at;
+        contained = 0;
+        j = 0;
+        do
+        :: j < STEPS -> contained = contained + HAS(own[i].done_by[j], 0) +
+                        HAS(own[i].done_by[j], 1) + HAS(own[i].done_by[j], 2); j++
+        :: else -> break
+        od;
+        j = 0;
+#if DURABLE
+        count(i)
+#else
+        done = done | BIT(i)
+#endif
+    :: else
+    fi
+}
+
+inline end_well()
+{
+#if DURABLE
+    i = 0;
+    do
+    :: i < WORKERS ->
+        if
+#ifndef FAULT_ONLY_DONE
+        :: seat[i] == SEAT_WAITING -> count(i)
+#endif
+        :: else
+        fi;
+        i++
+    :: else -> break
+    od;
+    i = 0;
+#if !defined(FAULT_NO_ANSWER) && !defined(FAULT_FORGETS_END)
+    uncounted = images != contained && !lost_one && expected == done;
+    assert(!uncounted);
+#endif
+    done = expected;
+#endif
+    end_all()
+}
+
 inline lost(i)
 {
     was = seat[i];
     forget(i);
+    if
+    :: cut[i] || again[i] -> seat[i] = SEAT_NEW
+    :: else
+    fi;
     if
     :: i == SERVER && !job_ended -> end_all()
     :: i != SERVER && was == SEAT_RUNNING && !job_ended -> generation_over()
@@ -228,6 +314,12 @@ inline comes_out(i)
 inline hear(i)
 {
     up[i]?type, group, at, has, failed;
+    if
+    :: again[i] && type == DONE -> forget(i); seat[i] = SEAT_NEW
+    :: again[i] && type != DONE && seat[i] != SEAT_NEW -> lost(i)
+    :: else
+    fi;
+    again[i] = false;
     in = seat[i] == SEAT_RUNNING && group == generation;
     undone = undone || (seat[i] == SEAT_DONE && type != LEAVE);
     assert(!undone);
@@ -249,16 +341,19 @@ inline hear(i)
         seat[i] = SEAT_WAITING;
         seat_step[i] = at;
         seat_trained[i] = has
-    :: type == DONE && in ->
-        comes_out(i);
-        seat[i] = SEAT_DONE;
-        finished = finished || !job_ended
+    :: type == DONE && in -> hear_done(i)
+    :: type == DONE && seat[i] == SEAT_NEW ->
+        if
+        :: !job_ended && HAS(expected, i) -> hear_done(i); awaits = true
+        :: else -> say(i, END, 0, 0, 0, 0); seat[i] = SEAT_GONE
+        fi
     :: type == LEAVE && seat[i] != SEAT_NEW ->
         was = seat[i];
         if
         :: in -> comes_out(i)
         :: else
         fi;
+        lost_one = true;
         expected = expected & ~BIT(i);
         forget(i);
         if
@@ -282,6 +377,7 @@ inline hear(i)
 #else
         :: !job_ended && HAS(expected, i) ->
 #endif
+            awaits = true;
             seat[i] = SEAT_WAITING;
             seat_step[i] = at;
             seat_trained[i] = has
@@ -364,7 +460,7 @@ inline begin()
     generation++;
     overflow = generation >= GENERATIONS;
     assert(!overflow);
-    undone = finished || gone_done;
+    undone = done > 0 || gone_done;
     assert(!undone);
     awaits = false;
     expected = (DURABLE -> all : 0);
@@ -406,13 +502,26 @@ inline begin()
     best = 0
 }
 
-#define MISSING(i) (HAS(expected, i) && seat[i] != SEAT_WAITING && seat[i] != SEAT_DONE)
+#define MISSING(i) (HAS(expected & ~done, i) && seat[i] != SEAT_WAITING)
 #if WORKERS > 2
 #define AWAITS (awaits && (MISSING(0) || MISSING(1) || MISSING(2)))
 #else
 #define AWAITS (awaits && (MISSING(0) || MISSING(1)))
 #endif
 #define WEIGHTS_ARE_LOST (!DURABLE && complete && !some && (has_weights || !any))
+
+inline lose_connection(m)
+{
+    cut[m] = !closed[m];
+    do
+    :: nempty(down[m]) -> down[m]?_, _, _, _, _
+    :: empty(down[m]) -> break
+    od;
+    do
+    :: nempty(up[m]) -> up[m]?_, _, _, _, _
+    :: empty(up[m]) -> break
+    od
+}
 
 /* The record stays, and all messages on their way are lost. */
 inline restart()
@@ -422,7 +531,7 @@ inline restart()
     generation--;
 #endif
 #ifdef FAULT_FORGETS_END
-    finished = false;
+    done = 0;
 #endif
     running = false;
     is_over = false;
@@ -437,15 +546,8 @@ inline restart()
         seat[i] = (i == SERVER -> SEAT_WAITING : SEAT_NEW);
         seat_step[i] = 0;
         seat_trained[i] = false;
-        cut[i] = !closed[i];
-        do
-        :: nempty(down[i]) -> down[i]?_, _, _, _, _
-        :: empty(down[i]) -> break
-        od;
-        do
-        :: nempty(up[i]) -> up[i]?_, _, _, _, _
-        :: empty(up[i]) -> break
-        od;
+        again[i] = false;
+        lose_connection(i);
         i++
     :: else -> break
     od;
@@ -460,9 +562,9 @@ inline settle()
     :: else ->
         if
 #ifndef FAULT_AFTER_DONE
-        :: finished && !AWAITS -> end_all()
-        :: finished && AWAITS
-        :: !finished && seat[SERVER] == SEAT_RUNNING
+        :: done > 0 && !AWAITS -> end_well()
+        :: done > 0 && AWAITS
+        :: done == 0 && seat[SERVER] == SEAT_RUNNING
 #else
         :: seat[SERVER] == SEAT_RUNNING
 #endif
@@ -510,7 +612,7 @@ inline settle()
 
 #define HEARS(i) :: seat[i] != SEAT_GONE && nempty(up[i]) -> who = i
 #define CLOSES(i) \
-    :: seat[i] != SEAT_NEW && seat[i] != SEAT_GONE && closed[i] && empty(up[i]) -> \
+    :: seat[i] != SEAT_NEW && seat[i] != SEAT_GONE && (closed[i] || cut[i]) && empty(up[i]) -> \
         who = i; event = EVENT_CLOSED
 #define IS_SILENT(i) \
     :: silences > 0 && !job_ended && !closed[i] && \
@@ -653,6 +755,7 @@ inline close(r)
     change[r] = false;
     ended[r] = false;
     cut[r] = false;
+    again[r] = false;
     known[r] = 0;
     k = 0;
     do
@@ -680,11 +783,11 @@ meet:
         if
         :: atomic { begun[me] -> begun[me] = false }
         :: atomic { !begun[me] && (ended[me] || CUT_OFF) -> goto out }
-#if RESTARTS
+#if DURABLE
         :: atomic { !begun[me] && !ended[me] && cut[me] ->
             cut[me] = false;
             if
-            :: known[me] > 0 -> tell(RETURN, false); goto meet
+            :: known[me] > 0 -> again[me] = true; tell(RETURN, false); goto meet
             :: else -> goto out /* it does not know that the job is durable */
             fi
         }
@@ -716,7 +819,7 @@ set_up:
         :: atomic { MUST_END -> goto failed }
         :: atomic { errors > 0 -> errors--; goto failed }
         fi;
-#if RESTARTS
+#if DURABLE
         if
         :: step[me] == STEPS -> goto finish
         :: else
@@ -773,17 +876,21 @@ finish:
             a = 0;
             tell(DONE, false)
         };
-#if RESTARTS
+#if DURABLE
 #ifdef FAULT_NO_ANSWER
         gone_done = true;
         goto out;
 #endif
-done: /* waits for the answer */
+answer: /* waits for the answer */
         if
         :: atomic { ended[me] -> gone_done = gone_done || seat[me] == SEAT_DONE; goto out }
+#ifdef FAULT_RETURNS_DONE
         :: atomic { !ended[me] && cut[me] -> goto meet }
+#else
+        :: atomic { !ended[me] && cut[me] -> cut[me] = false; again[me] = true; tell(DONE, false); goto answer }
+#endif
         :: atomic { CUT_OFF && !cut[me] -> goto out }
-        :: atomic { INPUT -> read(); goto done }
+        :: atomic { INPUT -> read(); goto answer }
         fi;
 #else
         goto out;
@@ -875,7 +982,7 @@ end_wait:
         EACH(CLOSES)
         EACH(IS_SILENT)
 #if RESTARTS
-        :: restarts > 0 && generation > 0 && (!job_ended || finished) -> event = EVENT_RESTART
+        :: restarts > 0 && generation > 0 && (!job_ended || done > 0) -> event = EVENT_RESTART
         :: awaits && !job_ended && AWAITS -> event = EVENT_PATIENCE
 #endif
         fi;
@@ -883,9 +990,9 @@ end_wait:
             if
             :: event == EVENT_MESSAGE -> hear(who)
             :: event == EVENT_CLOSED -> lost(who)
-            :: event == EVENT_SILENT -> silences--; say(who, END, 0, 0, 0, 0); lost(who)
+            :: event == EVENT_SILENT -> silences--; lost_one = true; say(who, END, 0, 0, 0, 0); lost(who)
             :: event == EVENT_RESTART -> restart()
-            :: event == EVENT_PATIENCE -> awaits = false
+            :: event == EVENT_PATIENCE -> awaits = false; lost_one = true
             fi;
             settle();
             who = 0;
@@ -896,13 +1003,19 @@ end_wait:
 }
 
 #define DIES(i) \
-    :: d_step { deaths > 0 && HAS(MORTAL, i) && !closed[i] -> deaths--; close(i) }
+    :: d_step { deaths > 0 && HAS(MORTAL, i) && !closed[i] -> deaths--; lost_one = true; close(i) }
+#define CUTS(i) \
+    :: d_step { losses > 0 && i < WORKERS && !closed[i] && known[i] > 0 && !cut[i] && !ended[i] -> \
+        losses--; lose_connection(i); k = 0 }
 
 active proctype faults()
 {
     byte k;
     do
     EACH(DIES)
+#if DURABLE
+    EACH(CUTS)
+#endif
     :: atomic {
         true ->
         deaths = 0;
@@ -911,6 +1024,7 @@ active proctype faults()
         silences = 0;
         errors = 0;
         restarts = 0;
+        losses = 0;
         break
     }
     od

@@ -20,12 +20,12 @@ enum { FIRST_ID = 1000 };
 static char folder[64];
 static int servers = 1;
 static uint32_t first_id = FIRST_ID; /* of the job at `listens_at` */
-static struct one second;            /* the second server */
+static struct one others[2];         /* its other servers */
 
-static void second_joins(void)
+static void other_joins(int i)
 {
-    open_with(&second, MEMBER_SERVER, 1, 0);
-    start_meeting(&second);
+    open_with(&others[i], MEMBER_SERVER, 1 + i, 0);
+    start_meeting(&others[i]);
 }
 
 static void returns(struct one *one, uint64_t step)
@@ -93,6 +93,16 @@ static void wait_for_seats(int count)
     }
 }
 
+/* The generation begins, with the first `count` workers and all servers. */
+static void all_begin(int count)
+{
+    for (int i = 0; i < count; i++)
+        end_meeting(&workers[i], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    for (int i = 0; i < servers - 1; i++)
+        end_meeting(&others[i], STATUS_OK);
+}
+
 /* Pretends that the time in which workers can return has passed. */
 static void wait_no_longer(void)
 {
@@ -118,26 +128,23 @@ static void begin(int count)
     choose_address();
     open_coordinator(count);
     joins(&server, MEMBER_SERVER);
-    if (servers == 2)
-        second_joins();
+    for (int i = 0; i < servers - 1; i++)
+        other_joins(i);
     wait_for_seats(servers);
     for (int i = 0; i < count; i++) {
         joins(&workers[i], MEMBER_WORKER);
         if (i + 1 < count)
             wait_for_seats(servers + 1 + i); /* the ranks follow the order of joining */
     }
-    for (int i = 0; i < count; i++) {
-        end_meeting(&workers[i], STATUS_OK);
+    all_begin(count);
+    for (int i = 0; i < count; i++)
         assert_place(&workers[i], 1, i, count, 0);
-    }
-    end_meeting(&server, STATUS_OK);
-    if (servers == 2)
-        end_meeting(&second, STATUS_OK);
 }
 
 static void end_durable(void)
 {
-    member_close(&second.member);
+    for (int i = 0; i < servers - 1; i++)
+        member_close(&others[i].member);
     end();
     folder_free(folder);
 }
@@ -151,9 +158,7 @@ Test(durable, workers_return_to_a_later_generation_and_the_one_ahead_is_first)
     returns(&workers[2], 6);
     returns(&workers[1], 7);
     returns(&server, MEMBER_NO_STEP);
-    for (int i = 0; i < 3; i++)
-        end_meeting(&workers[i], STATUS_OK);
-    end_meeting(&server, STATUS_OK);
+    all_begin(3);
     assert_place(&workers[1], 2, 0, 3, 7);
     assert_place(&workers[0], 2, 1, 3, 7); /* it was first before, too */
     assert_place(&workers[2], 2, 2, 3, 7);
@@ -173,11 +178,9 @@ Test(durable, members_that_wait_return_as_often_as_necessary)
         wait_for_seats(2);
     }
     returns(&server, MEMBER_NO_STEP);
-    for (int i = 0; i < 2; i++) {
-        end_meeting(&workers[i], STATUS_OK);
+    all_begin(2);
+    for (int i = 0; i < 2; i++)
         assert_place(&workers[i], 2, i, 2, 4);
-    }
-    end_meeting(&server, STATUS_OK);
     end_durable();
 }
 
@@ -197,22 +200,18 @@ Test(durable, who_is_not_of_the_last_generation_is_refused)
     returns(&server, MEMBER_NO_STEP);
     for (int i = 0; i < 2; i++)
         returns(&workers[i], 5);
-    for (int i = 0; i < 2; i++) {
-        end_meeting(&workers[i], STATUS_OK);
+    all_begin(2);
+    for (int i = 0; i < 2; i++)
         assert_place(&workers[i], 2, i, 2, 5);
-    }
-    end_meeting(&server, STATUS_OK);
     restart(3);
     returns(left_behind, 99);
     end_meeting(left_behind, STATUS_USAGE);
     returns(&server, MEMBER_NO_STEP);
     for (int i = 0; i < 2; i++)
         returns(&workers[i], 6);
-    for (int i = 0; i < 2; i++) {
-        end_meeting(&workers[i], STATUS_OK);
+    all_begin(2);
+    for (int i = 0; i < 2; i++)
         assert_place(&workers[i], 3, i, 2, 6);
-    }
-    end_meeting(&server, STATUS_OK);
     end_durable();
 }
 
@@ -250,9 +249,7 @@ Test(durable, a_member_returns_once_and_with_a_known_generation)
     stream_close(&earlier);
     returns(&workers[1], 6);
     returns(&server, MEMBER_NO_STEP);
-    for (int i = 0; i < 2; i++)
-        end_meeting(&workers[i], STATUS_OK);
-    end_meeting(&server, STATUS_OK);
+    all_begin(2);
     assert_place(&workers[1], 2, 0, 2, 6);
     assert_place(&workers[0], 2, 1, 2, 6);
     end_durable();
@@ -268,8 +265,7 @@ Test(durable, a_worker_that_does_not_return_in_time_is_lost)
     returns(&server, MEMBER_NO_STEP);
     wait_for_seats(2);
     wait_no_longer();
-    end_meeting(&workers[0], STATUS_OK);
-    end_meeting(&server, STATUS_OK);
+    all_begin(1);
     assert_place(&workers[0], 2, 0, 1, 6);
     end_durable();
 }
@@ -284,11 +280,9 @@ Test(durable, without_workers_the_server_has_the_state_to_continue_from)
     restart(2);
     returns(&server, 40);
     newcomers_instead();
-    for (int i = 0; i < 2; i++) {
-        end_meeting(&workers[i], STATUS_OK);
+    all_begin(2);
+    for (int i = 0; i < 2; i++)
         assert_place(&workers[i], 2, workers[i].found.rank, 2, 40);
-    }
-    end_meeting(&server, STATUS_OK);
     read_record(&record);
     cr_assert_eq(record.generation, 2);
     cr_assert_eq(record.images, 8 * 41, "found %d", (int)record.images);
@@ -300,11 +294,9 @@ Test(durable, without_workers_the_server_has_the_state_to_continue_from)
         usleep(1000);
     returns(&server, 50);
     newcomers_instead();
-    for (int i = 0; i < 2; i++) {
-        end_meeting(&workers[i], STATUS_OK);
+    all_begin(2);
+    for (int i = 0; i < 2; i++)
         assert_place(&workers[i], 3, workers[i].found.rank, 2, 50);
-    }
-    end_meeting(&server, STATUS_OK);
     end_durable();
 }
 
@@ -318,46 +310,55 @@ Test(durable, a_worker_that_returns_is_preferred_to_the_file)
     joins(&workers[1], MEMBER_WORKER); /* a newcomer does not begin from the file */
     wait_for_seats(2);
     returns(&workers[0], 47);
-    for (int i = 0; i < 2; i++)
-        end_meeting(&workers[i], STATUS_OK);
-    end_meeting(&server, STATUS_OK);
+    all_begin(2);
     assert_place(&workers[0], 2, 0, 2, 47);
     end_durable();
 }
 
-/* The second server dies before it has a record. When it is started again, it waits for a job. */
-Test(durable, a_server_without_a_record_is_summoned_again)
+/* Two servers die before they have a record. The first of them is not started again. */
+Test(durable, servers_without_a_record_are_summoned_again)
 {
     struct config config = {0};
     struct coordinator *again;
     struct coordinator_job job;
     struct coordinator_options options = options_for(1); /* at another port */
-    char list[2 * MEMBER_ADDRESS_BYTES];
+    struct capture capture;
+    char list[3 * MEMBER_ADDRESS_BYTES];
     options.checkpoint = folder;
     cr_assert_eq(coordinator_open(&again, &options, &(struct job_record){.first_id = 1}),
                  STATUS_OK);
-    servers = 2;
+    servers = 3;
     begin(1);
-    snprintf(list, sizeof list, "%s,%s", listens_at, coordinator_address(again));
+    capture_start(&capture);
+    /* nothing listens at port 1 */
+    snprintf(list, sizeof list, "%s,tcp://127.0.0.1:1,%s", listens_at, coordinator_address(again));
     config.elastic.join = list;
     cr_assert_eq(coordinator_summon_lacking(coordinator, &config), STATUS_OK);
-    member_close(&second.member);
+    for (int i = 0; i < 2; i++)
+        member_close(&others[i].member);
     cr_assert_eq(coordinator_wait_job(again, &job), STATUS_OK);
-    cr_assert(job.summoned && job.index == 1 && job.generation == 1);
+    cr_assert(job.summoned && job.index == 2 && job.generation == 1);
     cr_assert_str_eq(job.address, listens_at);
     cr_assert_str_eq(job.options, "--batch=8\n");
-    second_joins();
+    for (int i = 0; i < 2; i++)
+        other_joins(i);
     returns(&server, 5);
     returns(&workers[0], 5);
-    end_meeting(&workers[0], STATUS_OK);
-    end_meeting(&server, STATUS_OK);
-    end_meeting(&second, STATUS_OK);
+    all_begin(1);
     assert_place(&workers[0], 2, 0, 1, 5);
+    capture_stop(&capture);
+    cr_assert(strstr(capture.text, "summoned server 2, tcp://127.0.0.1:"), "%s", capture.text);
+    cr_assert(!strstr(capture.text, "summoned server 1"), "%s", capture.text);
+    for (int i = 1; i <= 2; i++) {
+        char line[32];
+        snprintf(line, sizeof line, "server %d on ", i);
+        const char *back = strstr(capture.text, line);
+        cr_assert(back && strstr(back, "has come back"), "%s", capture.text);
+    }
     coordinator_close(&again);
     end_durable();
 }
 
-/* A server that is started again may be faster than the news of its end. */
 /* Pretends that all who wait have been silent for too long. */
 static void all_fall_silent(void)
 {
@@ -385,25 +386,46 @@ Test(durable, a_silent_server_may_return)
     returns(&server, MEMBER_NO_STEP);
     for (int i = 0; i < 2; i++)
         returns(&workers[i], 6);
-    for (int i = 0; i < 2; i++)
-        end_meeting(&workers[i], STATUS_OK);
-    end_meeting(&server, STATUS_OK);
+    all_begin(2);
     end_durable();
 }
 
-Test(durable, a_server_that_is_started_again_takes_its_place)
+/* A server that is started again may be faster than the news of its end. If the earlier process
+ * lives, it ends, and the job continues. */
+Test(durable, of_two_processes_with_one_server_number_the_earlier_one_ends)
 {
+    static const char words[] = "another process";
     struct one earlier;
+    struct membership_frame frame = {.head = {.type = MEMBERSHIP_RETURN, .group = 1},
+                                     .role = MEMBER_SERVER,
+                                     .index = 1,
+                                     .id = FIRST_ID + 1};
+    servers = 2;
     begin(1);
-    earlier = server;
-    joins(&server, MEMBER_SERVER);
+    earlier = others[0];
+    other_joins(0);
     while (!member_over(workers[0].member))
         usleep(1000);
     cr_assert(!member_ended(workers[0].member));
+    start_meeting(&earlier);
+    end_meeting(&earlier, STATUS_USAGE);
+    returns(&server, MEMBER_NO_STEP);
     returns(&workers[0], 3);
-    end_meeting(&workers[0], STATUS_OK);
-    end_meeting(&server, STATUS_OK);
+    all_begin(1);
     assert_place(&workers[0], 2, 0, 1, 3);
+    /* The earlier process has not heard of the other one, and returns. */
+    await_refusal(join_raw(frame, FIRST_ID), STATUS_USAGE, words);
+    /* The coordinator restarts, and the earlier process is the first to return. */
+    restart(1);
+    int first = join_raw(frame, FIRST_ID);
+    wait_for_seats(1);
+    returns(&others[0], MEMBER_NO_STEP);
+    await_refusal(first, STATUS_USAGE, words);
+    await_refusal(join_raw(frame, FIRST_ID), STATUS_USAGE, words);
+    returns(&server, MEMBER_NO_STEP);
+    returns(&workers[0], 4);
+    all_begin(1);
+    assert_place(&workers[0], 3, 0, 1, 4);
     member_close(&earlier.member);
     end_durable();
 }
@@ -482,8 +504,8 @@ Test(durable, a_summoned_server_knows_its_job)
 static void *train_to_the_end(void *argument)
 {
     struct one *one = argument;
-    one->place = (struct member_place){.step = 9, .images = 72};
-    one->status = member_done(one->member, &one->place);
+    one->place = (struct member_place){.step = 8, .images = 72};
+    one->status = member_done(one->member, &one->place, NULL);
     return NULL;
 }
 
@@ -492,24 +514,74 @@ static void finish(struct one *one)
 {
     struct job_record record;
     cr_assert_eq(pthread_create(&one->thread, NULL, train_to_the_end, one), 0);
-    for (record.finished = false; !record.finished; usleep(1000))
+    for (record.done = 0; record.done == 0; usleep(1000))
         read_record(&record);
     cr_assert_eq(record.images, 72);
+}
+
+/* All images of two workers: 9 steps of 8 images each. */
+static void assert_all_images(const struct capture *capture)
+{
+    cr_assert(strstr(capture->text, "the weights contain 144 images"), "%s", capture->text);
 }
 
 /* The server dies when one worker has trained to the end. The other one lacks the last answer. */
 Test(durable, training_that_has_ended_stays_ended)
 {
+    struct capture capture;
     begin(2);
     finish(&workers[0]);
+    capture_start(&capture);
     restart(2);
-    end_meeting(&workers[0], STATUS_TRANSPORT); /* the coordinator has not answered */
     returns(&server, 5);
-    returns(&workers[0], 9);
-    returns(&workers[1], 8);
-    for (int i = 0; i < 2; i++)
-        end_meeting(&workers[i], STATUS_STOPPED);
+    returns(&workers[1], 7);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&workers[1], STATUS_STOPPED);
     end_meeting(&server, STATUS_STOPPED);
+    capture_stop(&capture);
+    assert_all_images(&capture);
+    cr_assert(strstr(capture.text, "the weights contain 72 images of this worker"), "%s",
+              capture.text);
+    end_durable();
+}
+
+static int done_raw(uint32_t id)
+{
+    return join_raw((struct membership_frame){.head = {.type = MEMBERSHIP_DONE, .group = 1},
+                                              .role = MEMBER_WORKER,
+                                              .id = id,
+                                              .place = {.step = 8, .images = 72}},
+                    FIRST_ID);
+}
+
+/* A worker repeats this on a new connection, because the answer was lost, or the message. */
+Test(durable, training_to_the_end_is_counted_once)
+{
+    struct capture capture;
+    begin(2);
+    capture_start(&capture);
+    int lost = done_raw(FIRST_ID + 1); /* its earlier message is lost, unknown to the coordinator */
+    while (!member_over(workers[0].member)) /* there its own thread finds the connection closed */
+        usleep(1000);
+    cr_assert(!member_over(workers[1].member), "no generation is over because of that");
+    int again = done_raw(FIRST_ID + 1);
+    await_close(lost);
+    stream_close(&lost);
+    restart(2); /* with the record */
+    stream_close(&again);
+    again = done_raw(FIRST_ID + 1);
+    returns(&server, 9);
+    int other = done_raw(FIRST_ID + 2);
+    await_frame(again, MEMBERSHIP_END, STATUS_OK);
+    await_frame(other, MEMBERSHIP_END, STATUS_OK);
+    stream_close(&other);
+    end_meeting(&server, STATUS_STOPPED);
+    other = done_raw(FIRST_ID + 2); /* the answer was lost */
+    await_frame(other, MEMBERSHIP_END, STATUS_OK);
+    capture_stop(&capture);
+    assert_all_images(&capture);
+    stream_close(&other);
+    stream_close(&again);
     end_durable();
 }
 
@@ -530,7 +602,7 @@ Test(durable, the_first_server_tells_the_others_that_training_has_ended)
     begin(2);
     returns(&server, 9);
     finish(&workers[0]);
-    member_close(&second.member);
+    member_close(&others[0].member);
     while (!member_over(workers[1].member))
         usleep(1000);
     returns(&workers[1], 8);
@@ -538,8 +610,8 @@ Test(durable, the_first_server_tells_the_others_that_training_has_ended)
     end_meeting(&workers[1], STATUS_STOPPED);
     joins(&workers[2], MEMBER_WORKER); /* a newcomer is too late */
     end_meeting(&workers[2], STATUS_USAGE);
-    second_joins();
-    ends_before_the_first(&second);
+    other_joins(0);
+    ends_before_the_first(&others[0]);
     end_durable();
 }
 
@@ -550,14 +622,12 @@ Test(durable, a_server_returns_after_training_has_ended)
     begin(2);
     finish(&workers[0]);
     restart(2);
-    end_meeting(&workers[0], STATUS_TRANSPORT);
     returns(&server, 9);
-    returns(&workers[0], 9);
     returns(&workers[1], 8);
-    for (int i = 0; i < 2; i++)
-        end_meeting(&workers[i], STATUS_STOPPED);
-    returns(&second, 9);
-    ends_before_the_first(&second);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&workers[1], STATUS_STOPPED);
+    returns(&others[0], 9);
+    ends_before_the_first(&others[0]);
     end_durable();
 }
 
@@ -586,36 +656,69 @@ Test(durable, a_job_that_has_failed_does_not_end_well)
     end_meeting(&server, STATUS_WRONG);
     coordinator_close(&coordinator);
     read_record(&record);
-    cr_assert(!record.finished);
+    cr_assert_eq(record.done, 0);
     end_durable();
 }
 
-/* psring serve itself. Its weights are damaged. */
-Test(durable, a_job_whose_training_has_ended_only_ends)
+/* -------- psring serve itself ----------------------------------------------------------------- */
+
+/* Saves `record` with this command's token, and the job at the address. */
+static void parse_serve(struct config *config, struct job_record *record)
 {
     static char name[] = "serve", listen[] = "--listen", token[] = "--token=x",
                 dir[] = "--checkpoint";
+    static char *argv[] = {name, listen, listens_at, token, dir, folder};
+    bool helped;
+    folder_new(folder);
+    choose_address();
+    cr_assert_eq(config_parse(CONFIG_SERVE, 6, argv, config, &helped), STATUS_OK);
+    cr_assert_eq(elastic_token(config, &record->token), STATUS_OK);
+    snprintf(record->job.options, sizeof record->job.options, "--join=%s\n--backend=ps\n",
+             listens_at);
+    snprintf(record->job.address, sizeof record->job.address, "%s", listens_at);
+    cr_assert_eq(job_save(folder, record), STATUS_OK);
+}
+
+/* Its weights are damaged. */
+Test(durable, a_job_whose_training_has_ended_only_ends)
+{
     char path[96];
-    char *argv[] = {name, listen, listens_at, token, dir, folder};
     struct job_record record = {.generation = 3,
                                 .servers = 1,
                                 .first_id = FIRST_ID,
                                 .next_id = FIRST_ID + 3,
-                                .finished = true};
+                                .worker_count = 1,
+                                .workers = {FIRST_ID + 1},
+                                .done = 1};
     struct config config;
-    bool helped;
-    folder_new(folder);
-    choose_address();
-    cr_assert_eq(config_parse(CONFIG_SERVE, 6, argv, &config, &helped), STATUS_OK);
-    cr_assert_eq(elastic_token(&config, &record.token), STATUS_OK);
-    snprintf(record.job.options, sizeof record.job.options, "--join=%s\n--backend=ps\n",
-             listens_at);
-    cr_assert_eq(job_save(folder, &record), STATUS_OK);
+    parse_serve(&config, &record);
     snprintf(path, sizeof path, "%s/weights.checkpoint", folder);
     FILE *empty = fopen(path, "w");
     cr_assert(empty && fclose(empty) == 0);
     cr_assert_eq(elastic_serve(&config), STATUS_OK);
     cr_assert_eq(rmdir(folder), 0, "files are left");
+}
+
+/* The second server of an earlier job, which had the same token and the same addresses. */
+Test(durable, a_server_shows_the_job_of_its_record)
+{
+    struct job_record record = {.generation = 3,
+                                .first_id = FIRST_ID + 1,
+                                .job = {.summoned = true, .index = 1}},
+                      other = {.first_id = FIRST_ID, .generation = 1, .servers = 1};
+    struct coordinator_options options;
+    struct config config;
+    struct capture capture;
+    parse_serve(&config, &record);
+    options = options_for(1);
+    options.token = record.token;
+    options.checkpoint = folder;
+    open_job(&options, &other);
+    capture_start(&capture);
+    cr_assert_eq(elastic_serve(&config), STATUS_USAGE);
+    capture_stop(&capture);
+    cr_assert(strstr(capture.text, "belongs to an earlier job"), "%s", capture.text);
+    end_durable();
 }
 
 /* Nobody starts the server again. */
@@ -639,7 +742,8 @@ static struct job_record example(void)
                                 .first_id = 4000000000,
                                 .next_id = 4000000123,
                                 .images = 123456789012,
-                                .finished = true,
+                                .step = 98765432109,
+                                .done = 7,
                                 .worker_count = COORDINATOR_MEMBERS};
     snprintf(record.job.options, sizeof record.job.options, "--batch=8\n--tf32\n--join=a=b,c\n");
     for (int i = 0; i < COORDINATOR_MEMBERS; i++)
@@ -676,6 +780,10 @@ Test(record, that_does_not_fit_is_refused_with_one_message)
     cr_assert_eq(truncate(path, 1000), 0);
     assert_refused(job_load(folder, TOKEN, &read), STATUS_INPUT, "it is truncated");
     record.generation = 0;
+    cr_assert_eq(job_save(folder, &record), STATUS_OK);
+    assert_refused(job_load(folder, TOKEN, &read), STATUS_INPUT, "cannot be true");
+    record = example();
+    record.done = COORDINATOR_MEMBERS + 1;
     cr_assert_eq(job_save(folder, &record), STATUS_OK);
     assert_refused(job_load(folder, TOKEN, &read), STATUS_INPUT, "cannot be true");
     cr_assert_eq(checkpoint_save(path, &(struct checkpoint){.model = "lenet", .optimizer = "sgd"}),
