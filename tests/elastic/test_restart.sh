@@ -126,7 +126,7 @@ train 4 "${common[@]}" --steps $STEPS --servers 2
 second=tcp://127.0.0.1:$(free_port)
 serve_second()
 {
-    timeout --kill-after=5 300 "$psring" serve --listen "$second" --checkpoint "$folder/job.2" >>"$folder/serve.2" 2>&1 &
+    timeout --kill-after=5 300 "$psring" serve --listen "$second" --checkpoint "$folder/${1-job.2}" >>"$folder/serve.2" 2>&1 &
     other=$!
 }
 two_servers()
@@ -152,16 +152,25 @@ kill_second()
     wait "$other" 2>/dev/null || true
 }
 
+cp -r "$folder/job.2" "$folder/job.3" # as if the folder's lock did not work
+earlier=$other
+serve_second job.3
+within has_lines 1 'generation 2: 2 workers' || fail "two processes as second server: $(all)"
+code=0
+wait "$earlier" || code=$?
+((code == 2)) || fail "the earlier process: exit $code, expected 2: $(all)"
+(($(grep -c "another process has this server's number" "$folder/serve.2") == 1)) || fail "not one message: $(all)"
 kill_second
 serve_second
-within has_lines 1 'generation 2: 2 workers' || fail "the second server does not return: $(all)"
+within has_lines 1 'generation 3: 2 workers' || fail "the second server does not return: $(all)"
 kill_second
 rm "$folder/job.2/job.checkpoint" # as if it had died before it wrote this file
 serve_second
-within has_lines 1 'generation 3: 2 workers' || fail "the second server is not summoned again: $(all)"
+within has_lines 1 'generation 4: 2 workers' || fail "the second server is not summoned again: $(all)"
+grep -q 'summoned server 1' "$folder/serve" || fail "no line about the summons: $(all)"
 kill_server
 serve_again
-within has_lines 1 'generation 4: 2 workers' || fail "the first server does not return: $(all)"
+within has_lines 1 'generation 5: 2 workers' || fail "the first server does not return: $(all)"
 both_end
 
 # The second server is killed at the end. It is started again if it has not heard of the end.
