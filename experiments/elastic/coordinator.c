@@ -131,6 +131,14 @@ void seat_lost(struct coordinator *c, struct seat *seat, const char *how)
     }
 }
 
+/* It may only be stopped, and then reads the text when it continues. */
+void seat_drop(struct coordinator *c, struct seat *seat, const char *how, const char *text)
+{
+    if (!c->ended && (seat_is_worker(seat) || !job_is_durable(c)))
+        membership_say(seat->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_TIMEOUT, text);
+    seat_lost(c, seat, how);
+}
+
 /* -------- messages of members ----------------------------------------------------------------- */
 
 static void take_job(struct coordinator *c, const struct seat *seat)
@@ -526,21 +534,6 @@ static void let_in(struct coordinator *c, const struct hello *hello, int socket)
         seat_refuse(c, seat, STATUS_USAGE, JOB_HAS_ENDED);
 }
 
-bool coordinator_keeps_out(const struct coordinator *c, const struct seat *seat)
-{
-    return !c->ended && (seat_is_worker(seat) || !job_is_durable(c));
-}
-
-/* The member may only be stopped; it then reads this text when it continues. */
-static void lose_silent(struct coordinator *c, struct seat *seat)
-{
-    if (coordinator_keeps_out(c, seat))
-        membership_say(seat->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_TIMEOUT,
-                       "this process was silent for too long: stopped, or its host could not be "
-                       "reached; the job continues without it, and a worker can join again");
-    seat_lost(c, seat, "has not given a sign of life for too long");
-}
-
 /* Whether unread input is there: then this process was stopped or is behind with reading. */
 static bool has_spoken(const struct seat *seat)
 {
@@ -579,7 +572,9 @@ static void look_at_all(struct coordinator *c, int64_t due_ns, int64_t now_ns)
         struct seat *seat = c->seats[i];
         seat->heard_ns = membership_heard_ns(seat->heard_ns, due_ns, now_ns);
         if (now_ns - seat->heard_ns >= c->options.timeout_ms * NS_PER_MS && !has_spoken(seat))
-            lose_silent(c, seat);
+            seat_drop(c, seat, "has not given a sign of life for too long",
+                      "this process was silent for too long: stopped, or its host could not be "
+                      "reached; the job continues without it, and a worker can join again");
         else if (does_not_join(seat, now_ns))
             seat_refuse(c, seat, STATUS_TIMEOUT,
                         "this process connected, but did not ask to take part in time");

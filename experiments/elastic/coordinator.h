@@ -202,8 +202,11 @@ uint64_t coordinator_images(const struct coordinator *c, const struct seat *seat
 
 /* Sends NOTE. */
 void seat_note(const struct coordinator *c, const struct seat *seat, const char *text);
-/* Handles a member that sends no more, because it `how`. Frees `seat`, like the next two. */
+/* Handles a member that sends no more, because it `how`. Frees `seat`, like the next three. */
 void seat_lost(struct coordinator *c, struct seat *seat, const char *how);
+/* The same for a member that may live. It gets `text` if it cannot come back: a server of a durable
+ * job can. */
+void seat_drop(struct coordinator *c, struct seat *seat, const char *how, const char *text);
 /* Sends the reason why it cannot take part. */
 void seat_refuse(struct coordinator *c, struct seat *seat, enum status status, const char *text);
 void coordinator_forget(struct coordinator *c, struct seat *seat);
@@ -211,9 +214,6 @@ void coordinator_forget(struct coordinator *c, struct seat *seat);
 void coordinator_end_all(struct coordinator *c, enum status status, const char *text);
 /* Whether the job survives its servers. No job does before its first generation. */
 bool job_is_durable(const struct coordinator *c);
-/* Whether this member cannot come back once it is lost, and is to learn that. A server of a durable
- * job can. */
-bool coordinator_keeps_out(const struct coordinator *c, const struct seat *seat);
 /* Writes the record of a durable job, else does nothing. */
 enum status coordinator_record(const struct coordinator *c);
 

@@ -205,32 +205,23 @@ static void say_who_is_there(struct coordinator *c, enum member_role role, int c
 
 /* -------- the end ----------------------------------------------------------------------------- */
 
-static bool is_first_server(const struct seat *seat)
-{
-    return seat->state != SEAT_NEW && !seat_is_worker(seat) && seat->last.index == 0;
-}
-
 /* The first server hears END when the other servers of a durable job have removed their files and
  * left. Its own file brings the end back until then. */
 static void end_first_server(struct coordinator *c, int64_t now_ns)
 {
     int left = 0;
+    struct seat *first = coordinator_server(c, 0);
     for (int i = 1; i < c->servers; i++)
         left += c->left[i];
     bool waits = c->ended_well && left < c->servers - 1;
-    if (waits && now_ns < c->close_by_ns)
+    if (!first || (waits && now_ns < c->close_by_ns))
         return;
-    for (int i = c->count - 1; i >= 0; i--) {
-        struct seat *seat = c->seats[i];
-        if (!is_first_server(seat))
-            continue;
-        if (waits)
-            log_warn("%d of %d other servers have left; if one still has files of this job in its "
-                     "--checkpoint, remove them",
-                     left, c->servers - 1);
-        membership_say(seat->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_OK, NULL);
-        coordinator_forget(c, seat);
-    }
+    if (waits)
+        log_warn("%d of %d other servers have left; if one still has files of this job in its "
+                 "--checkpoint, remove them",
+                 left, c->servers - 1);
+    membership_say(first->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_OK, NULL);
+    coordinator_forget(c, first);
 }
 
 /* A worker that waits may have lost the answer to its last message, or that of the last step. */
@@ -266,7 +257,7 @@ static void end_well(struct coordinator *c, int64_t now_ns)
     coordinator_record(c);
     c->close_by_ns = now_ns + c->options.startup_timeout_ms * NS_PER_MS;
     for (int i = c->count - 1; i >= 0; i--) { /* one that is new may be the first server */
-        if (c->seats[i]->state != SEAT_NEW && !is_first_server(c->seats[i]))
+        if (c->seats[i]->state != SEAT_NEW && c->seats[i] != coordinator_server(c, 0))
             say_training_has_ended(c, c->seats[i]);
     }
     end_first_server(c, now_ns);
@@ -333,11 +324,9 @@ static void lose_the_late(struct coordinator *c, int64_t now_ns)
         if (seat->state != SEAT_RUNNING)
             continue;
         log_warn("%s %s: lost", seat_name(seat, name, sizeof name), how);
-        if (coordinator_keeps_out(c, seat))
-            membership_say(seat->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_TIMEOUT,
-                           "this process took too long to leave a generation that is over; the job "
-                           "continues without it");
-        seat_lost(c, seat, how);
+        seat_drop(c, seat, how,
+                  "this process took too long to leave a generation that is over; the job "
+                  "continues without it");
     }
 }
 

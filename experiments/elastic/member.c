@@ -378,12 +378,18 @@ bool member_over(struct member *member)
     return over;
 }
 
-bool member_ended(struct member *member)
+/* Reads a flag that the thread writes. */
+static bool is_set(struct member *member, const bool *flag)
 {
     monitor_enter(&member->monitor);
-    bool ended = member->ended;
+    bool set = *flag;
     monitor_leave(&member->monitor);
-    return ended;
+    return set;
+}
+
+bool member_ended(struct member *member)
+{
+    return is_set(member, &member->ended);
 }
 
 /* -------- meeting ----------------------------------------------------------------------------- */
@@ -466,14 +472,6 @@ static enum status check_numbers(const struct member *member, const struct membe
                 COORDINATOR_MEMBERS);
 }
 
-static bool is_lost(struct member *member)
-{
-    monitor_enter(&member->monitor);
-    bool lost = member->lost;
-    monitor_leave(&member->monitor);
-    return lost;
-}
-
 /* Connects again if the coordinator was lost. The time-out counts from the loss, also if another
  * process took the connection and is silent. */
 static enum status reach(struct member *member, bool (*stop)(void))
@@ -481,7 +479,7 @@ static enum status reach(struct member *member, bool (*stop)(void))
     enum { AGAIN_MS = 200, FIRST_MS = 3000 }; /* the first attempt may come late, after a step */
     enum status status = STATUS_OK;
     const struct member_options *options = &member->options;
-    if (!is_lost(member))
+    if (!is_set(member, &member->lost))
         return STATUS_OK;
     thread_join(&member->thread);
     stream_close(&member->socket);
@@ -524,7 +522,7 @@ static enum status say_and_wait(struct member *member, enum membership_type type
         tell(member, place, first && type == MEMBERSHIP_READY ? comes : type, port,
              first ? options->job : NULL);
         status = wait_for_begin(member, endless, stop, frame);
-    } while (status == STATUS_TRANSPORT && is_lost(member));
+    } while (status == STATUS_TRANSPORT && is_set(member, &member->lost));
 out:
     return status;
 }

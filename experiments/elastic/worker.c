@@ -27,6 +27,14 @@ static bool is_over(void *member)
  * so that the silent member is named first. */
 enum { LONGER_S = 2 };
 
+enum { JOB_BYTES = 4000 }; /* for the options as text */
+
+/* The last step of a worker. */
+static uint64_t last_step(const struct config *config)
+{
+    return config->elastic.leave_after > 0 ? (uint64_t)config->elastic.leave_after : UINT64_MAX;
+}
+
 enum status elastic_generation(const struct config *job, struct generation *generation,
                                const struct member_generation *place)
 {
@@ -361,9 +369,8 @@ static enum status survive(struct config *config)
     enum status status;
     struct world *world = NULL;
     struct roll roll = {0};
-    const uint64_t leave_after = (uint64_t)config->elastic.leave_after;
     bool left = false, newcomer = config->elastic.join;
-    struct generation g = {.leave_after = leave_after > 0 ? leave_after : UINT64_MAX};
+    struct generation g = {.leave_after = last_step(config)};
     status = open_first(config, &world);
     if (status != STATUS_OK)
         return status;
@@ -396,11 +403,8 @@ enum status elastic_train(struct config *config)
     char job[ELASTIC_JOB_BYTES], address[300];
     if (config->elastic.survives)
         return survive(config);
-    struct generation generation = {.watch = member_watch,
-                                    .asked_until = member_until,
-                                    .leave_after = config->elastic.leave_after > 0
-                                                       ? (uint64_t)config->elastic.leave_after
-                                                       : UINT64_MAX};
+    struct generation generation = {
+        .watch = member_watch, .asked_until = member_until, .leave_after = last_step(config)};
     stop_init(&generation.stop, true);
     config_server(config, 0, address, sizeof address);
     if (!elastic_options_write(config, job, sizeof job))
