@@ -46,7 +46,6 @@
  * fault miscounted: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1 -DSILENCES=1 -DFAULT_ANYBODY_RETURNS
  * fault undone: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1 -DFAULT_FORGETS_END
  * fault undone: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1 -DFAULT_NO_ANSWER
- * fault uncounted: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=0 -DLOSSES=1 -DFAULT_RETURNS_DONE
  * fault uncounted: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1 -DFAULT_ONLY_DONE
  * fault uncounted: -DWORKERS=2 -DSTEPS=2 -DBUCKETS=1 -DRESTARTS=1 -DFAULT_TWICE
  */
@@ -463,6 +462,7 @@ inline begin()
     undone = done > 0 || gone_done;
     assert(!undone);
     awaits = false;
+    lost_one = lost_one || (expected & ~all);
     expected = (DURABLE -> all : 0);
     running = true;
     is_over = false;
@@ -884,11 +884,7 @@ finish:
 answer: /* waits for the answer */
         if
         :: atomic { ended[me] -> gone_done = gone_done || seat[me] == SEAT_DONE; goto out }
-#ifdef FAULT_RETURNS_DONE
-        :: atomic { !ended[me] && cut[me] -> goto meet }
-#else
         :: atomic { !ended[me] && cut[me] -> cut[me] = false; again[me] = true; tell(DONE, false); goto answer }
-#endif
         :: atomic { CUT_OFF && !cut[me] -> goto out }
         :: atomic { INPUT -> read(); goto answer }
         fi;
