@@ -612,7 +612,8 @@ inline settle()
 
 #define HEARS(i) :: seat[i] != SEAT_GONE && nempty(up[i]) -> who = i
 #define CLOSES(i) \
-    :: seat[i] != SEAT_NEW && seat[i] != SEAT_GONE && (closed[i] || cut[i]) && empty(up[i]) -> \
+    :: seat[i] != SEAT_NEW && seat[i] != SEAT_GONE && empty(up[i]) && \
+        (closed[i] || (cut[i] && i != SERVER)) -> \
         who = i; event = EVENT_CLOSED
 #define IS_SILENT(i) \
     :: silences > 0 && !job_ended && !closed[i] && \
