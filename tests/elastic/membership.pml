@@ -277,6 +277,7 @@ inline end_well()
     uncounted = images != contained && !lost_one && expected == done;
     assert(!uncounted);
 #endif
+    lost_one = lost_one || expected != done;
     done = expected;
 #endif
     end_all()
