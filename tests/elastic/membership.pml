@@ -16,7 +16,8 @@
  * record. Messages on their way are lost. A worker that does not return may be waited for or not. If
  * no worker of two has weights, those in the server's file are of step 0. A worker of a durable job
  * may also lose its connection alone (LOSSES), with the messages on it. The coordinator reads the
- * worker's next message on the new connection, or sees before that that the old one is closed.
+ * worker's next message on the new connection, or sees before that that the old one is closed. A
+ * restart and a loss together, with STEPS=1, need 1.3 GB: 10,465,910 states without an error.
  *
  * A worker's weights are described by the workers of each step in them. Images are counted in
  * steps, at the end by the coordinator.
@@ -162,7 +163,7 @@ bool overflow;   /* a queue of the model is too short */
 inline say(i, type, a, b, c, d)
 {
     if
-    :: closed[i] || (cut[i] && i != SERVER)
+    :: closed[i] || ((cut[i] || again[i]) && i != SERVER)
     :: else ->
         overflow = len(down[i]) == 5;
         assert(!overflow);
