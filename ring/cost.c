@@ -90,15 +90,50 @@ static size_t ring_pipeline(const struct topology *topology, size_t count,
     return schedule.pieces > 0 ? schedule.pieces : schedule.segments;
 }
 
+/* A long vector is cut into slices of two pieces (pair.c). */
+static double pair_messages(const struct schedule *schedule)
+{
+    size_t pieces = schedule->pieces;
+    if (pieces > PAIR_WHOLE)
+        pieces = size_smaller(2 * size_divide_up(pieces, 2), schedule->count);
+    return (double)pieces;
+}
+
+/* Segments without elements do not travel. */
+static double segments_sent(const struct schedule *schedule, int chunk)
+{
+    size_t count = schedule_chunk(schedule, chunk % schedule->workers).count;
+    return (double)size_smaller(schedule->segments, count);
+}
+
+/* Adds the messages of all workers of a ring. In each step they send all chunks. Worker r never
+ * sends chunk r+1 while it is summed. It never sends the sum of chunk r+2, unless chunks return:
+ * then that of r+1. */
+static void add_ring_messages(struct cost_messages *messages, const struct schedule *schedule)
+{
+    double step = 0, least = INFINITY;
+    for (int chunk = 0; chunk < schedule->workers; chunk++) {
+        double unsent = segments_sent(schedule, chunk);
+        step += unsent;
+        if (!schedule->part.returns)
+            unsent += segments_sent(schedule, chunk + 1);
+        least = fmin(least, unsent);
+    }
+    messages->busiest = fmax(messages->busiest, 2 * step - least);
+    messages->all += step * (double)schedule_steps(schedule);
+}
+
 /* One message for each segment of the 2(W-1) steps. With pair.c: one for each piece. */
 static struct cost_messages ring_messages(const struct topology *topology, const int *hosts,
                                           size_t count, const struct comm_options *options)
 {
     struct schedule schedule = ring_schedule(topology, count, options);
     (void)hosts;
-    bool pair = schedule.pieces > 0 && options->compress == COMPRESS_NONE;
-    double each = (double)(pair ? schedule.pieces : schedule_items(&schedule));
-    return (struct cost_messages){each, each * topology->workers};
+    struct cost_messages messages = {0};
+    if (schedule.pieces > 0 && options->compress == COMPRESS_NONE)
+        return (struct cost_messages){pair_messages(&schedule), 2 * pair_messages(&schedule)};
+    add_ring_messages(&messages, &schedule);
+    return messages;
 }
 
 static double ring_time_s(const struct cost_shape *shape, const struct cost_link *link)
@@ -220,9 +255,11 @@ static void halving_flows_of(const struct cost_shape *shape, int rank, cost_flow
         size /= parts;
         uint64_t own = chunks_bytes(shape, first + part * size, size);
         for (int other = 0; other < parts; other++) {
-            if (other != part)
-                flow(context, rank, rank + (other - part) * stride,
-                     own + chunks_bytes(shape, first + other * size, size));
+            int partner = rank + (other - part) * stride;
+            if (other == part)
+                continue;
+            flow(context, rank, partner, chunks_bytes(shape, first + other * size, size));
+            flow(context, rank, partner, own);
         }
         first += part * size;
     }
@@ -275,25 +312,44 @@ static double halving_time_s(const struct cost_shape *shape, const struct cost_l
                               (workers - 1) / workers * bytes * link->reduce_s_per_byte;
 }
 
-/* In each step a rank sends each slice to one worker of every other part. */
+/* Messages without elements do not exist. */
+static void count_message(void *context, int from, int to, uint64_t bytes)
+{
+    (void)from;
+    (void)to;
+    *(double *)context += bytes > 0;
+}
+
+/* The flows of one slice are its messages: as many from each worker, if it has an element for each.
+ * Only the last slice can be shorter than the others. */
 static struct cost_messages halving_messages(const struct topology *topology, const int *hosts,
                                              size_t count, const struct comm_options *options)
 {
     (void)hosts;
-    size_t slices = halving_pipeline(topology, count, options);
-    const struct cost_shape shape = {.topology = *topology,
-                                     .count = count,
-                                     .element_bytes = compress_element_bytes(options->compress),
-                                     .pipeline = slices,
-                                     .radix = options->radix};
-    double each = 0;
-    for (int size = topology->workers, parts; size > 1; size /= parts) {
-        parts = halving_parts(size, options->radix);
-        each += 2.0 * (parts - 1) * (double)slices;
+    const struct cost_shape shape = cost_shape_of(&halving_cost, topology, NULL, count, options);
+    size_t slice_count =
+        halving_slice_count(topology->workers, options->radix, count,
+                            halving_segment_bytes(topology->workers, count, options));
+    size_t whole_slices = count / slice_count;
+    struct cost_messages messages = {0};
+    struct cost_shape slice = shape, last = shape;
+    slice.count = slice_count;
+    last.count = count % slice_count;
+    double whole = 0;
+    halving_flows_of(&slice, 0, count_message, &whole);
+    for (int rank = 0; rank < topology->workers; rank++) {
+        double each = 0;
+        if (last.count >= (size_t)topology->workers)
+            each = whole;
+        else if (last.count > 0)
+            halving_flows_of(&last, rank, count_message, &each);
+        each += (double)whole_slices * whole;
+        if (is_whole(&shape))
+            each = doubling_steps(topology->workers);
+        messages.all += each;
+        messages.busiest = fmax(messages.busiest, each);
     }
-    if (is_whole(&shape))
-        each = doubling_steps(topology->workers);
-    return (struct cost_messages){each, each * topology->workers};
+    return messages;
 }
 
 const struct cost_formula halving_cost = {
@@ -532,8 +588,7 @@ static struct cost_messages hierarchical_messages(const struct topology *topolog
         const int across = workers / locals;
         schedule_init(&schedule, across, 0, count,
                       schedule_segment_bytes(across, count, options, &part), &part);
-        messages.busiest = fmax(messages.busiest, (double)schedule_items(&schedule));
-        messages.all += across * (double)schedule_items(&schedule);
+        add_ring_messages(&messages, &schedule);
     }
     return messages;
 }

@@ -211,9 +211,8 @@ size_t halving_segment_bytes(int workers, size_t count, const struct comm_option
     return size_larger(size_smaller(fast, FAST_SEGMENT_BYTES_MAX), slow_segment_bytes(whole));
 }
 
-/* Elements of a slice. Its first message is the longest: one of as many parts as there are
- * subgroups. */
-static size_t slice_count(int workers, int radix, size_t count, size_t segment_bytes)
+/* The first message of a slice is the longest: one of as many parts as there are subgroups. */
+size_t halving_slice_count(int workers, int radix, size_t count, size_t segment_bytes)
 {
     size_t n = (size_t)workers, parts = (size_t)halving_parts(workers, radix);
     if (segment_bytes == 0)
@@ -225,7 +224,7 @@ static size_t slice_count(int workers, int radix, size_t count, size_t segment_b
 
 size_t halving_slices(int workers, int radix, size_t count, size_t segment_bytes)
 {
-    return size_divide_up(count, slice_count(workers, radix, count, segment_bytes));
+    return size_divide_up(count, halving_slice_count(workers, radix, count, segment_bytes));
 }
 
 size_t halving_under_way(int workers, size_t count, const struct comm_options *options)
@@ -237,8 +236,8 @@ size_t halving_under_way(int workers, size_t count, const struct comm_options *o
     size_t segment_bytes = halving_segment_bytes(workers, count, options);
     size_t parts = (size_t)halving_parts(workers, radix);
     size_t steps = (size_t)halving_steps(workers, radix);
-    size_t first_bytes = slice_count(workers, radix, count, segment_bytes) / parts * (parts - 1) *
-                         compress_element_bytes(options->compress);
+    size_t first_bytes = halving_slice_count(workers, radix, count, segment_bytes) / parts *
+                         (parts - 1) * compress_element_bytes(options->compress);
     size_t wanted = steps + size_divide_up(steps * (held / 2), first_bytes);
     size_t all = steps * halving_slices(workers, radix, count, segment_bytes);
     return size_larger(size_smaller(wanted, all), HALVING_SLICES_UNDER_WAY);
@@ -266,13 +265,13 @@ enum status halving_schedule_init(struct halving_schedule *schedule, int workers
                                   int rank, size_t count, size_t segment_bytes, size_t under_way)
 {
     CHECK(workers > 0 && rank >= 0 && rank < workers && under_way > 0);
-    *schedule =
-        (struct halving_schedule){.workers = workers,
-                                  .radix = radix,
-                                  .rank = rank,
-                                  .count = count,
-                                  .slice_count = slice_count(workers, radix, count, segment_bytes),
-                                  .slices = halving_slices(workers, radix, count, segment_bytes)};
+    *schedule = (struct halving_schedule){
+        .workers = workers,
+        .radix = radix,
+        .rank = rank,
+        .count = count,
+        .slice_count = halving_slice_count(workers, radix, count, segment_bytes),
+        .slices = halving_slices(workers, radix, count, segment_bytes)};
     enum status status = allocate(schedule);
     if (status != STATUS_OK)
         return status;

@@ -100,6 +100,9 @@ int halving_parts(int n, int radix); /* p: number of subgroups that a group of n
  * cuts, with the digits reversed. */
 int halving_chunk(int workers, int radix, int rank);
 
+/* Elements of every slice but the last, which may have fewer. */
+size_t halving_slice_count(int workers, int radix, size_t count, size_t segment_bytes);
+
 /* K; 0 for an empty vector. */
 size_t halving_slices(int workers, int radix, size_t count, size_t segment_bytes);
 

@@ -49,8 +49,7 @@ size_t schedule_segment_bytes(int workers, size_t count, const struct comm_optio
     return size_larger(fast, slow_segment_bytes(chunks, count));
 }
 
-/* Chunk `index` of this schedule. */
-static struct chunk chunk_at(const struct schedule *schedule, int index)
+struct chunk schedule_chunk(const struct schedule *schedule, int index)
 {
     const struct schedule_part *part = &schedule->part;
     return chunk_of(schedule->count, (size_t)schedule->workers * (size_t)part->parts,
@@ -66,7 +65,7 @@ void schedule_init(struct schedule *schedule, int workers, int rank, size_t coun
     *schedule = (struct schedule){workers, rank, count, 1, 0, part ? *part : all};
     if (segment_bytes == 0)
         segment_bytes = slow_segment_bytes((size_t)workers * (size_t)schedule->part.parts, count);
-    size_t longest = chunk_at(schedule, 0).count;
+    size_t longest = schedule_chunk(schedule, 0).count;
     size_t segment = segment_bytes / sizeof(float) > 0 ? segment_bytes / sizeof(float) : 1;
     schedule->segments = longest > 0 ? size_divide_up(longest, segment) : 1;
     if (workers == 2 && !part)
@@ -100,7 +99,7 @@ size_t schedule_items(const struct schedule *schedule)
 
 size_t schedule_message_count_max(const struct schedule *schedule)
 {
-    size_t segment = chunk_of(chunk_at(schedule, 0).count, schedule->segments, 0).count;
+    size_t segment = chunk_of(schedule_chunk(schedule, 0).count, schedule->segments, 0).count;
     size_t piece = schedule->pieces ? chunk_of(schedule->count, schedule->pieces, 0).count : 0;
     return size_larger(segment, piece);
 }
@@ -116,7 +115,7 @@ static struct chunk item_of(const struct schedule *schedule, int rank, size_t it
 {
     CHECK(item < schedule_items(schedule));
     int index = schedule_chunk_sent(schedule->workers, rank, item / schedule->segments);
-    struct chunk chunk = chunk_at(schedule, index);
+    struct chunk chunk = schedule_chunk(schedule, index);
     struct chunk segment = chunk_of(chunk.count, schedule->segments, item % schedule->segments);
     segment.offset += chunk.offset;
     return segment;
@@ -135,8 +134,8 @@ struct chunk schedule_receive(const struct schedule *schedule, size_t item)
 struct chunk schedule_own(const struct schedule *schedule)
 {
     size_t first_gathered = schedule_reduce_steps(schedule);
-    return chunk_at(schedule,
-                    schedule_chunk_sent(schedule->workers, schedule->rank, first_gathered));
+    return schedule_chunk(schedule,
+                          schedule_chunk_sent(schedule->workers, schedule->rank, first_gathered));
 }
 
 bool schedule_reduces(const struct schedule *schedule, size_t item)

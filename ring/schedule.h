@@ -67,6 +67,9 @@ size_t schedule_message_count_max(const struct schedule *schedule);
 /* The chunk that `rank` sends in a step. It receives the chunk that `previous` sends. */
 int schedule_chunk_sent(int workers, int rank, size_t step);
 
+/* Chunk `index` of this schedule. Its segments are chunk_of(its elements, K, k). */
+struct chunk schedule_chunk(const struct schedule *schedule, int index);
+
 /* The elements of item i. May be empty, for example if the vector is shorter than the number of
  * chunks. Empty items do not travel. */
 struct chunk schedule_send(const struct schedule *schedule, size_t item);

@@ -308,48 +308,114 @@ Test(cost, bound)
 
 /* -------- messages ---------------------------------------------------------------------------- */
 
-static void expect_halving_messages(int workers, int radix, size_t count)
+static void count_sends(struct cost_messages *messages, size_t sends)
 {
-    const struct topology none = {.workers = workers};
-    const struct comm_options options = {.radix = radix};
-    struct halving_schedule halving;
-    size_t sends = 0;
-    cr_assert(halving_schedule_init(&halving, workers, radix, 0, count, 0,
-                                    HALVING_SLICES_UNDER_WAY) == STATUS_OK);
-    for (size_t e = 0; e < halving.exchange_count; e++)
-        sends += halving.exchanges[e].send_count;
-    struct cost_messages messages = halving_cost.messages(&none, NULL, count, &options);
-    if (!doubling_is_short(workers, radix, halving.slices, count * sizeof(float)))
-        cr_expect(messages.busiest == (double)sends, "%d workers, radix %d, %zu: %g, %zu", workers,
-                  radix, count, messages.busiest, sends);
-    cr_expect(messages.all == workers * messages.busiest);
-    halving_schedule_fini(&halving);
+    messages->all += (double)sends;
+    messages->busiest = fmax(messages->busiest, (double)sends);
 }
 
-/* The messages are those of halving's lists, the ring's items, and each worker's chunks for each
- * server. */
+static void expect_messages(const struct subject *subject, const struct comm_options *options,
+                            struct cost_messages expected)
+{
+    const struct cost_shape *shape = &subject->shape;
+    struct cost_messages found =
+        subject->formula->messages(&shape->topology, NULL, shape->count, options);
+    cr_expect(found.busiest == expected.busiest && found.all == expected.all,
+              "%d workers, radix %d, %zu: %g and %g, expected %g and %g", shape->topology.workers,
+              options->radix, shape->count, found.busiest, found.all, expected.busiest,
+              expected.all);
+}
+
+static void expect_halving_messages(int workers, size_t count, const struct comm_options *options)
+{
+    const struct subject halved = rhd(workers, count);
+    const size_t segment_bytes = halving_segment_bytes(workers, count, options);
+    struct cost_messages expected = {0};
+    for (int rank = 0; rank < workers; rank++) {
+        struct halving_schedule halving;
+        size_t sends = 0;
+        cr_assert(halving_schedule_init(&halving, workers, options->radix, rank, count,
+                                        segment_bytes, HALVING_SLICES_UNDER_WAY) == STATUS_OK);
+        for (size_t e = 0; e < halving.exchange_count; e++)
+            sends += halving.exchanges[e].send_count;
+        if (doubling_is_short(workers, options->radix, halving.slices, count * sizeof(float)))
+            sends = (size_t)doubling_steps(workers);
+        count_sends(&expected, sends);
+        halving_schedule_fini(&halving);
+    }
+    expect_messages(&halved, options, expected);
+}
+
+static void expect_ring_messages(int workers, size_t count, const struct comm_options *options)
+{
+    const struct subject around = ring(workers, count);
+    struct cost_messages expected = {0};
+    for (int rank = 0; rank < workers; rank++) {
+        struct schedule schedule;
+        size_t sends = 0;
+        schedule_init(&schedule, workers, rank, count,
+                      schedule_segment_bytes(workers, count, options, NULL), NULL);
+        for (size_t item = 0; item < schedule_items(&schedule); item++)
+            sends += schedule_send(&schedule, item).count > 0;
+        count_sends(&expected, sends);
+    }
+    expect_messages(&around, options, expected);
+}
+
+/* The messages are those of halving's lists and the ring's items, also if the vector has fewer
+ * elements than there are workers. */
 Test(cost, messages_are_those_of_the_schedules)
+{
+    static const size_t counts[] = {0,  1,  2,  3,  5,  7,  8,   11,    15,     16,
+                                    17, 31, 33, 47, 64, 70, 100, 16384, 262144, 1199882};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        for (int workers = 1; workers <= 16; workers++) {
+            struct comm_options options = {.segment_bytes = counts[c] < 100 ? 8 : 0};
+            for (; options.radix <= workers; options.radix++)
+                expect_halving_messages(workers, counts[c], &options);
+            if (workers != 2)
+                expect_ring_messages(workers, counts[c], &options);
+            options = (struct comm_options){0};
+            expect_halving_messages(workers, counts[c], &options);
+            if (workers != 2)
+                expect_ring_messages(workers, counts[c], &options);
+        }
+    }
+    const struct comm_options halves = {.compress = COMPRESS_BF16, .segment_bytes = 8};
+    expect_ring_messages(2, 47, &halves);
+}
+
+/* Nine pieces are five slices of two pieces. The last of these slices may have one element. */
+Test(cost, messages_of_two_workers)
+{
+    const struct comm_options options = {.segment_bytes = 8};
+    const struct {
+        size_t count;
+        double each;
+    } cases[] = {{0, 0}, {1, 1}, {2, 1}, {16, 8}, {18, 10}, {20, 10}, {22, 12}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const struct subject two = ring(2, cases[c].count);
+        expect_messages(&two, &options, (struct cost_messages){cases[c].each, 2 * cases[c].each});
+    }
+    const struct comm_options elements = {.segment_bytes = 4};
+    const struct subject two = ring(2, 9);
+    expect_messages(&two, &elements, (struct cost_messages){9, 18});
+}
+
+/* Each worker's chunks for each server, and back. */
+Test(cost, messages_of_servers)
 {
     static const size_t counts[] = {100, 16384, 262144, 1199882};
     const struct comm_options options = {0};
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         for (int workers = 2; workers <= 9; workers++) {
-            const struct topology none = {.workers = workers};
-            struct schedule schedule;
-            for (int radix = 0; radix <= workers; radix++)
-                expect_halving_messages(workers, radix, counts[c]);
-            schedule_init(&schedule, workers, 0, counts[c], 0, NULL);
-            struct cost_messages messages = ring_cost.messages(&none, NULL, counts[c], &options);
-            cr_expect(messages.busiest ==
-                      (double)(workers == 2 ? schedule.pieces : schedule_items(&schedule)));
-            cr_expect(messages.all == workers * messages.busiest);
             for (int servers = 1; servers <= workers; servers++) {
                 const struct topology ps = {workers, servers, PLACEMENT_DEDICATED};
                 struct shard_plan plan = shard_plan(&ps, counts[c], &options);
                 double chunks = 0;
                 for (int s = 0; s < servers; s++)
                     chunks += (double)shard_chunks(&plan, counts[c], s);
-                messages = ps_cost.messages(&ps, NULL, counts[c], &options);
+                struct cost_messages messages = ps_cost.messages(&ps, NULL, counts[c], &options);
                 cr_expect(messages.all == 2 * workers * chunks);
                 cr_expect(messages.busiest >= messages.all / (2 * (workers + servers)));
             }

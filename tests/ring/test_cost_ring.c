@@ -207,6 +207,46 @@ Test(cost, hierarchical_messages)
     cr_expect(messages.busiest == 3 && messages.all == 2 * 2 + 2 * 3);
 }
 
+/* For `hosts` hosts of `locals` workers, dealt out. */
+static void expect_hierarchical_messages(int hosts, int locals, size_t count,
+                                         const struct comm_options *options)
+{
+    int on[5 * 4], workers = hosts * locals;
+    struct cost_messages expected = {0};
+    for (int worker = 0; worker < workers; worker++) {
+        const bool returns = options->reduce_order == REDUCE_ORDER_RING && worker / hosts > 0;
+        const struct schedule_part part = {locals, worker / hosts, returns};
+        struct schedule schedule;
+        size_t sends = 0;
+        on[worker] = worker % hosts;
+        schedule_init(&schedule, hosts, on[worker], count,
+                      schedule_segment_bytes(hosts, count, options, &part), &part);
+        for (size_t item = 0; item < schedule_items(&schedule); item++)
+            sends += schedule_send(&schedule, item).count > 0;
+        expected.all += (double)sends;
+        expected.busiest = fmax(expected.busiest, (double)sends);
+    }
+    const struct topology topology = {.workers = workers};
+    struct cost_messages found = hierarchical_cost.messages(&topology, on, count, options);
+    cr_expect(found.busiest == expected.busiest && found.all == expected.all,
+              "%d x %d, %zu: %g and %g, expected %g and %g", hosts, locals, count, found.busiest,
+              found.all, expected.busiest, expected.all);
+}
+
+Test(cost, hierarchical_messages_are_those_of_the_schedules)
+{
+    for (int hosts = 2; hosts <= 5; hosts++) {
+        for (int locals = 2; locals <= 4; locals++) {
+            for (size_t count = 0; count <= 60; count += 1 + count / 12) {
+                struct comm_options options = {.segment_bytes = 4 * (count % 4)};
+                expect_hierarchical_messages(hosts, locals, count, &options);
+                options.reduce_order = REDUCE_ORDER_RING;
+                expect_hierarchical_messages(hosts, locals, count, &options);
+            }
+        }
+    }
+}
+
 /* While a chunk of one worker is on its way, the link carries the other worker's. */
 Test(cost, hierarchical_time_of_a_short_vector)
 {
