@@ -3,6 +3,7 @@
  * tree, hierarchical. Pure.
  */
 #include <math.h>
+#include <stdlib.h>
 
 #include "common/comm/compress.h"
 #include "ring/halving_schedule.h"
@@ -515,20 +516,27 @@ const struct cost_formula tree_cost = {
  * workers of a host together are like one worker (Patarasuk and Yuan 2009, section 3).
  */
 
-/* Workers on each host; 0: the numbers differ. */
-static int locals_of(const struct cost_shape *shape)
+/* The workers' places, freed by the caller, and the workers on each host. 0: the numbers differ. */
+static struct hosts_place *places_of(const struct cost_shape *shape, int *locals)
 {
-    int workers = shape->topology.workers;
-    return hosts_uneven(shape->hosts, workers) < 0 ? hosts_locals(shape->hosts, workers, 0) : 0;
+    int workers = shape->topology.workers, hosts = 0;
+    struct hosts_place *places = hosts_places(shape->hosts, workers);
+    *locals = 0;
+    for (int worker = 0; places && worker < workers; worker++) {
+        *locals = places[worker].local >= *locals ? places[worker].local + 1 : *locals;
+        hosts = places[worker].across >= hosts ? places[worker].across + 1 : hosts;
+    }
+    if (*locals * hosts != workers)
+        *locals = 0;
+    return places;
 }
 
-static struct cost_traffic hierarchical_traffic(const struct cost_shape *shape, int worker)
+static struct cost_traffic traffic_at(const struct cost_shape *shape, struct hosts_place at,
+                                      int locals)
 {
-    int workers = shape->topology.workers, locals = locals_of(shape);
-    int hosts = locals > 0 ? workers / locals : 1;
+    int workers = shape->topology.workers, hosts = locals > 0 ? workers / locals : 1;
     if (hosts == 1)
         return (struct cost_traffic){0};
-    struct hosts_place at = hosts_place_of(shape->hosts, worker);
     uint64_t all = 0, chunk[3]; /* our chunk and the next two */
     for (int i = 0; i < hosts; i++)
         all += cost_part_bytes(shape, workers, i * locals + at.local);
@@ -542,21 +550,33 @@ static struct cost_traffic hierarchical_traffic(const struct cost_shape *shape, 
     return traffic;
 }
 
+static struct cost_traffic hierarchical_traffic(const struct cost_shape *shape, int worker)
+{
+    int locals;
+    struct hosts_place *places = places_of(shape, &locals), none = {0};
+    struct cost_traffic traffic = traffic_at(shape, places ? places[worker] : none, locals);
+    free(places);
+    return traffic;
+}
+
 /* To the worker with the same local number on the next host. */
 static void hierarchical_flows(const struct cost_shape *shape, cost_flow *flow, void *context)
 {
-    int workers = shape->topology.workers, locals = locals_of(shape);
+    int locals, workers = shape->topology.workers;
+    struct hosts_place *places = places_of(shape, &locals);
     for (int worker = 0; locals > 0 && locals < workers && worker < workers; worker++) {
-        int local = hosts_locals(shape->hosts, worker, worker), next = (worker + 1) % workers;
-        while (hosts_locals(shape->hosts, next, next) != local)
+        int next = (worker + 1) % workers;
+        while (places[next].local != places[worker].local)
             next = (next + 1) % workers;
-        flow(context, worker, next, hierarchical_traffic(shape, worker).sent_bytes);
+        flow(context, worker, next, traffic_at(shape, places[worker], locals).sent_bytes);
     }
+    free(places);
 }
 
 static double hierarchical_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
-    int locals = locals_of(shape);
+    int locals;
+    free(places_of(shape, &locals));
     if (locals == 0)
         return (double)NAN;
     if (locals == 1)

@@ -267,20 +267,24 @@ static bool together(const int *hosts, int one, int other)
     return hosts ? hosts[one] == hosts[other] : one == other;
 }
 
-static int local_of(const int *hosts, int worker)
+struct hosts_place *hosts_places(const int *hosts, int workers)
 {
-    int local = 0;
-    for (int other = 0; other < worker; other++)
-        local += together(hosts, other, worker);
-    return local;
-}
-
-struct hosts_place hosts_place_of(const int *hosts, int worker)
-{
-    struct hosts_place place = {.local = local_of(hosts, worker)};
-    for (int other = 0; other < worker; other++)
-        place.across += local_of(hosts, other) == place.local;
-    return place;
+    int numbers = workers;
+    for (int worker = 0; hosts && worker < workers; worker++)
+        numbers = hosts[worker] >= numbers ? hosts[worker] + 1 : numbers;
+    struct hosts_place *places = calloc((size_t)workers, sizeof *places);
+    int *on_host = calloc((size_t)numbers + (size_t)workers, sizeof *on_host);
+    int *with_local = on_host ? on_host + numbers : NULL;
+    for (int worker = 0; places && on_host && worker < workers; worker++) {
+        places[worker].local = on_host[hosts ? hosts[worker] : worker]++;
+        places[worker].across = with_local[places[worker].local]++;
+    }
+    if (!places || !on_host) {
+        free(places);
+        places = NULL;
+    }
+    free(on_host);
+    return places;
 }
 
 int hosts_locals(const int *hosts, int workers, int worker)
@@ -319,17 +323,19 @@ static enum status find_groups(struct host_groups *groups, const struct backend_
     enum status status;
     int size = site->world->size, rank = site->world->rank;
     int *colors = malloc((size_t)size * sizeof *colors);
-    if (!colors)
-        return FAIL(STATUS_NO_MEMORY, "hierarchical: no memory for %d ranks", size);
+    struct hosts_place *places = hosts_places(site->hosts, site->workers);
+    if (!colors || !places)
+        TRY(FAIL(STATUS_NO_MEMORY, "hierarchical: no memory for %d ranks", size));
     for (int other = 0; other < size; other++)
         colors[other] = GROUP_NONE;
     for (int worker = 0; worker < site->workers; worker++)
         colors[site->group->ranks[worker]] = site->hosts[worker];
     TRY(group_from_colors(&groups->host, colors, size, rank));
     for (int worker = 0; worker < site->workers; worker++)
-        colors[site->group->ranks[worker]] = hosts_place_of(site->hosts, worker).local;
+        colors[site->group->ranks[worker]] = places[worker].local;
     TRY(group_from_colors(&groups->across, colors, size, rank));
 out:
+    free(places);
     free(colors);
     return status;
 }

@@ -62,7 +62,9 @@ struct hosts_place {
     int across; /* index among the workers of all hosts with that local number */
 };
 
-struct hosts_place hosts_place_of(const int *hosts, int worker);
+/* (workers) The place of each worker, in O(workers). The caller frees them. NULL: no
+ * memory. */
+struct hosts_place *hosts_places(const int *hosts, int workers);
 
 /* Number of workers on `worker`'s host. */
 int hosts_locals(const int *hosts, int workers, int worker);

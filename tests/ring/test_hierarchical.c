@@ -1,5 +1,6 @@
 /* The place of each worker: host by host, dealt out, and arrangements that are refused. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 
 #include "ring/hierarchical.h"
 
@@ -7,12 +8,15 @@ enum { WORKERS = 6 };
 
 static void check_places(const int *hosts, const struct hosts_place *expected)
 {
+    struct hosts_place *places = hosts_places(hosts, WORKERS);
+    cr_assert_not_null(places);
     for (int worker = 0; worker < WORKERS; worker++) {
-        struct hosts_place found = hosts_place_of(hosts, worker);
+        struct hosts_place found = places[worker];
         cr_expect(found.local == expected[worker].local && found.across == expected[worker].across,
                   "worker %d: %d on its host, %d across; expected %d and %d", worker, found.local,
                   found.across, expected[worker].local, expected[worker].across);
     }
+    free(places);
 }
 
 Test(hierarchical, host_by_host)
@@ -27,7 +31,8 @@ Test(hierarchical, host_by_host)
 /* Ranks dealt out as by mpirun --map-by node, and an unusual arrangement. */
 Test(hierarchical, dealt_out)
 {
-    static const int dealt[WORKERS] = {0, 1, 2, 0, 1, 2}, odd[WORKERS] = {0, 1, 1, 0, 1, 0};
+    static const int dealt[WORKERS] = {10, 11, 12, 10, 11, 12}; /* some ranks of a larger world */
+    static const int odd[WORKERS] = {0, 1, 1, 0, 1, 0};
     check_places(dealt, (struct hosts_place[]){{0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}, {1, 2}});
     check_places(odd, (struct hosts_place[]){{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {2, 1}});
     cr_expect_eq(hosts_locals(dealt, WORKERS, 5), 2);
