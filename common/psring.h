@@ -106,7 +106,7 @@ enum psring_type {
 
 /*
  * The operations work element by element. All ranks get the same bits (except which of two NaNs).
- * Sums use the elements' type. Their order depends only on size, count and, for auto and
+ * Sums use the elements' type. Their order depends only on size, count and, for auto, rhd and
  * hierarchical, on which ranks share a host. The same calls therefore give the same bits in every
  * run. Numbers of 16 bits are added as float32 and rounded after every addition, to nearest, ties
  * to even; too large values become infinity. Sums of whole numbers wrap around. The average is the

@@ -45,9 +45,12 @@
  * = N makes every N the direct exchange of the last table: each worker sends every other one its
  * part, and the sums come back. The bytes stay 2(N-1)/N M for every R.
  *
- * Order of addition. The order is a tree, fixed by N and R, so all runs give the same bits. Each
- * sum is made by one worker and copied, so all workers hold the same bits. --reduce-order ring,
- * another order, is refused.
+ * Order of addition. The order is a tree. Each sum is made by one worker and copied, so all workers
+ * hold the same bits. If all cuts are in halves, N fixes the order, because a + b is b + a. In a
+ * cut into more parts a worker begins with its own part, so the order depends on the chunk's owner.
+ * The owner depends on the slices: the bits are then the same in all runs with the same R and
+ * slices. This holds for compressed vectors, too: a worker does not round its own contribution.
+ * --reduce-order ring, another order, is refused.
  *
  * Slices. A worker that waits for the one message of a step leaves its link idle. A long vector is
  * therefore cut into slices. They go through the algorithm independently of each other, a few steps

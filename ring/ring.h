@@ -21,8 +21,9 @@ extern const struct backend backend_ring;
  * at most 2 lg N steps. This holds for any number N of workers (uneven lengths:
  * halving_schedule.h). A short vector of N = 2, 4, 8, ... workers takes lg N steps and lg N times
  * its bytes. Nothing is allocated after open. The only copies are those of the transport. The sum
- * has the same bits on all workers and in every run. Its order is a tree, so REDUCE_ORDER_RING is
- * refused with STATUS_UNSUPPORTED.
+ * has the same bits on all workers. They are those of every run with the same radix and slices, and
+ * of every run if all cuts are in halves and nothing is compressed (halving.c). Its order is a
+ * tree, so REDUCE_ORDER_RING is refused with STATUS_UNSUPPORTED.
  */
 extern const struct backend backend_rhd;
 

@@ -9,6 +9,7 @@
 #include "common/comm/backend.h"
 #include "ps/ps.h"
 #include "ring/baselines/baselines.h"
+#include "ring/halving_schedule.h"
 #include "ring/hierarchical.h"
 #include "ring/ring.h"
 
@@ -103,13 +104,33 @@ const char *backends_that(size_t ability, char *text, size_t size)
     return text;
 }
 
+/* What decides how halving cuts a vector, except defaults. All slow links cut alike. */
+static void describe_cuts(struct line *line, const struct world *world, int workers,
+                          const struct comm_options *options)
+{
+    bool in_halves = doubling_is_short(workers, options->radix, 1, 0);
+    if (workers == 1 || (in_halves && options->compress == COMPRESS_NONE))
+        return;
+    if (!in_halves && options->radix > 2)
+        line_add(line, ", radix %d", options->radix);
+    if (options->segment_bytes > 0)
+        line_add(line, ", segments of %zu bytes", options->segment_bytes);
+    else if (options->link_bytes_per_s > COMM_FAST_BYTES_PER_S)
+        line_add(line, ", links of %.9g bytes/s", options->link_bytes_per_s);
+    else if (options->link_bytes_per_s == 0 && world->local_size == world->size)
+        line_add(line, " on one host");
+}
+
 void backend_describe(const struct backend *backend, const struct world *world,
-                      const struct topology *topology, char *text, size_t size)
+                      const struct topology *topology, const struct comm_options *options,
+                      char *text, size_t size)
 {
     enum { LISTED = 8 };
     struct line line = line_in(text, size);
     uint32_t hash = 2166136261; /* FNV-1a, for more workers than the text can list */
     line_add(&line, "%s", backend->name);
+    if (backend->obeys_radix)
+        describe_cuts(&line, world, topology->workers, options);
     if (!backend->sums_within_host_first)
         return;
     line_add(&line, " on hosts");

@@ -36,9 +36,11 @@ void backend_add(const struct backend *backend);
 const char *backends_that(size_t ability, char *text, size_t size);
 
 /* Writes what decides the order of the backend's sums: "ring", or "hierarchical on hosts 0 0 2 2".
- * The list has one host per worker. A host is named by its first rank. */
+ * The list has one host per worker. A host is named by its first rank. For rhd it has what decides
+ * the cuts, if the order depends on them: "rhd, radix 3, segments of 4096 bytes". */
 void backend_describe(const struct backend *backend, const struct world *world,
-                      const struct topology *topology, char *text, size_t size);
+                      const struct topology *topology, const struct comm_options *options,
+                      char *text, size_t size);
 
 /* Whether a backend has the ability. */
 bool backend_can(const struct backend *backend, size_t ability);

@@ -200,13 +200,20 @@ add_option(struct description *run, const char *name, const char *format, ...)
     return &run->options[at];
 }
 
+static void describe_backend(const struct trainer *t, char text[OPTIMIZER_TEXT_BYTES])
+{
+    struct comm_options options;
+    config_comm_options(t->config, t->backend, &options);
+    backend_describe(t->backend, t->world, &t->topology, &options, text, OPTIMIZER_TEXT_BYTES);
+}
+
 /* Adds the owner of the residuals. Another backend rounds different sums, and other ranks round
  * different parts. */
 static void add_carried(const struct trainer *t, struct description *run)
 {
     const struct config *config = t->config;
     char backend[OPTIMIZER_TEXT_BYTES];
-    backend_describe(t->backend, t->world, &t->topology, backend, sizeof backend);
+    describe_backend(t, backend);
     if (strcmp(config_error_feedback_name(config), "on") != 0)
         return;
     if (t->topology.servers > 0)
@@ -318,7 +325,7 @@ static void describe(const struct trainer *t, const struct checkpoint *loaded,
     add_option(run, "compress", "%s", compress_names[config->compress]);
     add_option(run, "error-feedback", "%s", config_error_feedback_name(config));
     /* Another order of sums or another processor gives other bits, but the same training. */
-    backend_describe(t->backend, t->world, &t->topology, backend, sizeof backend);
+    describe_backend(t, backend);
     add_option(run, "backend", "%s", any_backend ? "any" : backend)->may_differ = true;
     add_option(run, "device", "%s", t->device->ops->name)->may_differ = true;
     add_option(run, "tf32", "%s", config->tf32 ? "on" : "off")->may_differ = true;

@@ -468,6 +468,41 @@ Test(config, comm_options)
     cr_assert(options.radix == 4);
 }
 
+/* A checkpoint records what the bits of rhd's sums depend on. Defaults, and cuts in halves without
+ * compression, need no words. */
+Test(config, what_the_order_of_sums_depends_on)
+{
+    static const struct {
+        int workers, local_size;
+        const char *line, *text;
+    } cases[] = {
+        {4, 1, "--backend rhd --segment-bytes 4k", "rhd"},
+        {4, 4, "--backend rhd --radix 3", "rhd"},
+        {4, 1, "--backend rhd --radix 4 --segment-bytes 4k",
+         "rhd, radix 4, segments of 4096 bytes"},
+        {4, 1, "--backend rhd --compress fp16 --segment-bytes 4k", "rhd, segments of 4096 bytes"},
+        {6, 1, "--backend rhd", "rhd"},
+        {6, 1, "--backend rhd --link-rate 1gbit", "rhd"},
+        {6, 1, "--backend rhd --link-rate 10gbit", "rhd, links of 1.25e+09 bytes/s"},
+        {6, 6, "--backend rhd --segment-bytes 8k", "rhd, segments of 8192 bytes"},
+        {6, 6, "--backend rhd", "rhd on one host"},
+        {1, 1, "--backend rhd --segment-bytes 8k", "rhd"},
+        {6, 6, "--backend ring --segment-bytes 8k", "ring"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[96];
+        struct config config;
+        struct comm_options options;
+        accept(CONFIG_BENCH, &config, cases[i].line);
+        const struct backend *backend = config_backend(&config);
+        config_comm_options(&config, backend, &options);
+        backend_describe(
+            backend, &(struct world){.size = cases[i].workers, .local_size = cases[i].local_size},
+            &(struct topology){.workers = cases[i].workers}, &options, text, sizeof text);
+        cr_expect_str_eq(text, cases[i].text);
+    }
+}
+
 struct listing {
     char text[4096];
 };
