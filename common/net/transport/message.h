@@ -27,7 +27,7 @@
 enum { MESSAGE_HEADER_BYTES = 64, MESSAGE_VERSION = 2, MESSAGE_KIND_AT = 6 };
 
 enum message_kind {
-    MESSAGE_SEGMENT = 1, /* ring, rhd, hierarchical: part of a chunk */
+    MESSAGE_SEGMENT = 1, /* an all-reduce without servers, a broadcast: part of a vector */
     MESSAGE_PUSH = 2,    /* worker to server: a gradient chunk */
     MESSAGE_PULL = 3,    /* server to worker: the reduced chunk, or fresh parameters */
     MESSAGE_BYE = 4,     /* worker to server: its last message; no payload */
