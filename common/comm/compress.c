@@ -35,14 +35,14 @@ KERNEL_PART float value_of(enum compress compress, uint16_t code)
 
 /* -------- many: one loop each, compiled twice with `compress` constant ------------------------ */
 
-KERNEL_PART void encode(enum compress compress, unaligned_code *restrict codes,
+KERNEL_PART void encode(enum compress compress, any_float16 *restrict codes,
                         const float *restrict data, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         codes[i] = code_of(compress, data[i]);
 }
 
-KERNEL_PART void encode_feedback(enum compress compress, unaligned_code *restrict codes,
+KERNEL_PART void encode_feedback(enum compress compress, any_float16 *restrict codes,
                                  const float *restrict data, float *restrict residual, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -55,21 +55,21 @@ KERNEL_PART void encode_feedback(enum compress compress, unaligned_code *restric
 }
 
 KERNEL_PART void decode(enum compress compress, float *restrict into,
-                        const unaligned_code *restrict codes, size_t count)
+                        const any_float16 *restrict codes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         into[i] = value_of(compress, codes[i]);
 }
 
 KERNEL_PART void add(enum compress compress, float *restrict into,
-                     const unaligned_code *restrict codes, size_t count)
+                     const any_float16 *restrict codes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         into[i] += value_of(compress, codes[i]);
 }
 
 KERNEL_PART void add_scale(enum compress compress, float *restrict into,
-                           const unaligned_code *restrict codes, size_t count, float scale)
+                           const any_float16 *restrict codes, size_t count, float scale)
 {
     for (size_t i = 0; i < count; i++)
         into[i] = (into[i] + value_of(compress, codes[i])) * scale;

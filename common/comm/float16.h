@@ -22,8 +22,9 @@ enum {
     BF16_INFINITY = BF16_LARGEST + 1,
 };
 
-/* A code at any address; see unaligned_float in reduce.c. */
-typedef uint16_t __attribute__((aligned(1), may_alias)) unaligned_code;
+/* A code at any address and of any caller's type: the same vector loads without assuming
+ * alignment. */
+typedef uint16_t __attribute__((aligned(1), may_alias)) any_float16;
 
 enum { INFINITY_BITS = 0x7F800000 }; /* of a float32; a larger magnitude is a NaN */
 

@@ -102,11 +102,11 @@ static size_t fp16_vectors(enum reduce_op op, void *restrict into, const void *r
 
 #endif
 
-/* Elements at any address and of any caller's type; see unaligned_float below. */
+/* Elements at any address and of any caller's type: the same vector loads without assuming
+ * alignment. */
 #define ANYWHERE __attribute__((aligned(1), may_alias))
 typedef float ANYWHERE any_float32;
 typedef double ANYWHERE any_float64;
-typedef uint16_t ANYWHERE any_float16;
 typedef int32_t ANYWHERE any_int32;
 typedef int64_t ANYWHERE any_int64;
 
@@ -290,20 +290,15 @@ const struct reduction *reduction_of(enum message_dtype dtype, enum reduce_op op
     return &reductions[dtype][op];
 }
 
-/* A float at any address: compiles to the same vector loads without assuming alignment. */
-typedef float __attribute__((aligned(1), may_alias)) unaligned_float;
-
-KERNEL void reduce_add(float *restrict into, const void *restrict source, size_t count)
+void reduce_add(float *restrict into, const void *restrict source, size_t count)
 {
-    const unaligned_float *from = source;
-    for (size_t i = 0; i < count; i++)
-        into[i] += from[i];
+    float32_add(into, source, count);
 }
 
 KERNEL void reduce_add_scale(float *restrict into, const void *restrict source, size_t count,
                              float scale)
 {
-    const unaligned_float *from = source;
+    const any_float32 *from = source;
     for (size_t i = 0; i < count; i++)
         into[i] = (into[i] + from[i]) * scale;
 }
@@ -317,14 +312,14 @@ KERNEL void reduce_scale(float *data, size_t count, float scale)
 KERNEL static void add_two(float *restrict into, const void *restrict a, const void *restrict b,
                            size_t count, float scale)
 {
-    const unaligned_float *x = a, *y = b;
+    const any_float32 *x = a, *y = b;
     for (size_t i = 0; i < count; i++)
         into[i] = (x[i] + y[i]) * scale;
 }
 
 KERNEL static void copy_scale(float *into, const void *source, size_t count, float scale)
 {
-    const unaligned_float *from = source;
+    const any_float32 *from = source;
     for (size_t i = 0; i < count; i++)
         into[i] = from[i] * scale;
 }
