@@ -253,7 +253,7 @@ static enum status serve_one(struct server *server)
     int worker = (int)which;
     struct transport_slot *slot = server->expected[worker];
     const struct message message = slot->message;
-    slot->done = false; /* consumed */
+    slot->posted = false; /* consumed; no message can arrive until it is posted again */
     /* MESSAGE_PAUSE is counted like a push, but has nothing to add. */
     server->expected[worker] = slot_of(server, worker, ++server->pushes[worker]);
     if (server->paused[worker])

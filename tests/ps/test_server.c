@@ -1,10 +1,13 @@
 /*
  * A server on a worker's rank that fails: the worker's call returns the server's status instead of
  * a time-out. A comm whose server is still at work can be closed. The time-out is longer than the
- * test's limit, so a wait for the time-out would fail the test.
+ * test's limit, so a wait for the time-out would fail the test. A server without answers names the
+ * silent workers.
  */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ps/ps.h"
 #include "tests/lib/allreduce_lib.h"
@@ -89,6 +92,48 @@ static void check_sizes(enum transport_kind transport)
 {
     spawn(1, failures_reach_the_caller, &transport);
     spawn(3, failures_reach_the_caller, &transport);
+}
+
+static _Thread_local char last_error[512];
+
+static void keep_error(enum log_level level, const char *line)
+{
+    if (level == LOG_ERROR)
+        snprintf(last_error, sizeof last_error, "%s", line);
+}
+
+/* Worker 0 pushes a chunk, and its window is full. Worker 1 pushes nothing. */
+static void one_worker_is_silent(struct world *of, void *context)
+{
+    static const size_t count = COUNT;
+    struct comm *comm = NULL;
+    const struct shape shape = {.backend = &backend_ps,
+                                .transport = TRANSPORT_TCP,
+                                .servers = 1,
+                                .placement = PLACEMENT_DEDICATED};
+    (void)context;
+    world = of;
+    struct allreduce_setup setup = allreduce_setup(&shape, &count, 1, 1);
+    setup.options.window = 1;
+    setup.options.timeout_ms = 500;
+    allreduce_open(&comm, world, &shape, &setup);
+    if (comm_is_server(comm)) {
+        rank_assert_eq(comm_serve(comm), STATUS_TIMEOUT);
+        rank_assert(strstr(last_error, "waiting for worker 1 (rank 1);"), "%s", last_error);
+    } else if (comm_rank(comm) == 0) {
+        enum status status = comm_start(comm, 0, data);
+        if (status == STATUS_OK)
+            status = comm_wait(comm, 0);
+        rank_assert(status != STATUS_OK);
+    }
+    rank_assert_ok(world_barrier(world, NULL));
+    comm_close(&comm);
+}
+
+Test(server, a_time_out_names_only_the_silent_worker)
+{
+    log_set_sink(keep_error);
+    spawn(3, one_worker_is_silent, NULL);
 }
 
 Test(server, failures_reach_the_caller_over_tcp)
