@@ -87,12 +87,6 @@ struct halving_peer {
     struct transport_slot slots[POSTED_AHEAD];
 };
 
-struct doubling {
-    const struct backend_env *site; /* borrowed */
-    int steps;
-    struct transport_slot slots[DOUBLING_STEPS_MAX]; /* (steps): for the partner of each step */
-};
-
 struct halving {
     const struct halving_lister *lister; /* borrowed */
     const struct backend_env *site;      /* borrowed */
@@ -109,7 +103,6 @@ struct halving {
     struct transport_slot **oldest; /* (peers): slot with the next message of its slice, or NULL */
     size_t *dealt;                  /* (slices): receives processed */
     uint64_t *tickets;              /* by position in schedule->items: tickets of sent messages */
-    struct doubling doubling;
 };
 
 /* One all-reduce. */
@@ -284,36 +277,39 @@ out:
  * Source: Thakur, Rabenseifner and Gropp 2005, "Optimization of collective communication operations
  * in MPICH", section 4.5.
  */
-static bool doubling_suits(const struct doubling *doubling, size_t slices,
-                           const struct codec *codec)
+static bool doubling_suits(const struct halving *halving, size_t bucket)
 {
-    return codec->compress == COMPRESS_NONE && (!codec->reduction || codec->reduction->commutes) &&
-           doubling_is_short(doubling->site->workers, doubling->site->options->radix, slices,
-                             codec->count * codec_element_bytes(doubling->site->options));
+    const struct codec *codec = &halving->codecs[bucket];
+    const struct comm_options *options = halving->site->options;
+    return halving->lister->doubles && codec->compress == COMPRESS_NONE &&
+           (!codec->reduction || codec->reduction->commutes) &&
+           doubling_is_short(halving->workers, options->radix, halving->schedules[bucket].slices,
+                             codec->count * codec_element_bytes(options));
 }
 
-/* Swaps `data` with a partner. The sum is complete after the last step. */
-static enum status doubling_swap(struct doubling *doubling, int step, struct codec *codec,
-                                 void *data, uint64_t number)
+/* Swaps `data` with the partner of this step, that of halving's cut. The sum is complete after the
+ * last step. */
+static enum status doubling_swap(struct halving *halving, size_t step, struct codec *codec,
+                                 void *data)
 {
     enum status status = STATUS_OK;
-    struct transport *transport = doubling->site->transport;
-    struct transport_slot *slot = &doubling->slots[step];
+    struct transport *transport = halving->transport;
+    struct transport_slot *slot = &halving->peers[step].slots[0];
     const struct chunk all = {0, codec->count};
-    struct message message = codec_message(codec, MESSAGE_SEGMENT, number, all);
+    struct message message = codec_message(codec, MESSAGE_SEGMENT, halving->step, all);
     uint64_t ticket;
     range_detail_begin("doubling", &(struct range_about){.kind = RANGE_TRANSFER,
                                                          .bucket = codec->bucket,
                                                          .peer = slot->peer,
-                                                         .number = (uint64_t)step});
+                                                         .number = step});
     transport_slot_expect(slot, &message);
     TRY(transport_post(transport, slot, NULL));
     TRY(transport_send(transport, slot->peer, &message, codec_encode(codec, data, all), &ticket));
     TRY(transport_wait(transport, slot));
     /* The sum overwrites the memory that we send from. */
     TRY(transport_wait_sent(transport, slot->peer, ticket));
-    if (step + 1 == doubling->steps)
-        codec_complete(codec, data, all, slot->payload, doubling->site->layout->scale);
+    if (step + 1 == halving->peer_count)
+        codec_complete(codec, data, all, slot->payload, halving->site->layout->scale);
     else
         codec_add(codec, data, all, slot->payload);
     transport_release(transport, slot);
@@ -322,43 +318,14 @@ out:
     return status;
 }
 
-/* `number` counts the all-reduces. On return the transport has sent all of `data`. */
-static enum status doubling_allreduce(struct doubling *doubling, struct codec *codec, void *data,
-                                      uint64_t number)
+/* On return the transport has sent all of `data`. */
+static enum status doubling_allreduce(struct halving *halving, struct codec *codec, void *data)
 {
     enum status status = STATUS_OK;
-    for (int step = 0; step < doubling->steps && status == STATUS_OK; step++)
-        status = doubling_swap(doubling, step, codec, data, number);
+    for (size_t step = 0; step < halving->peer_count && status == STATUS_OK; step++)
+        status = doubling_swap(halving, step, codec, data);
+    halving->step++;
     return status;
-}
-
-/* For the buckets of site->layout that use recursive doubling, if any. */
-static enum status doubling_init(struct doubling *doubling, const struct backend_env *site)
-{
-    enum status status = STATUS_OK;
-    size_t longest = 0;
-    for (size_t b = 0; b < site->layout->buckets; b++) {
-        size_t bytes = site->layout->counts[b] * codec_element_bytes(site->options);
-        if (doubling_is_short(site->workers, site->options->radix, 1, bytes))
-            longest = size_larger(longest, bytes);
-    }
-    *doubling = (struct doubling){.site = site};
-    if (longest == 0)
-        return STATUS_OK;
-    for (int apart = 1; apart < site->workers; apart *= 2) {
-        int partner = site->group->ranks[site->index ^ apart]; /* a worker's rank is its node */
-        TRY(transport_slot_init(&doubling->slots[doubling->steps++], site->transport, partner,
-                                longest));
-    }
-out:
-    return status;
-}
-
-static void doubling_fini(struct doubling *doubling)
-{
-    for (int step = 0; step < doubling->steps; step++)
-        transport_slot_fini(&doubling->slots[step], doubling->site->transport);
-    *doubling = (struct doubling){0};
 }
 
 /* -------- the all-reduce ---------------------------------------------------------------------- */
@@ -373,8 +340,8 @@ enum status halving_allreduce(void *self, size_t bucket, void *data)
         return STATUS_OK;
     }
     struct halving_run run = {halving, schedule, &halving->codecs[bucket], data};
-    if (halving->lister->doubles && doubling_suits(&halving->doubling, schedule->slices, run.codec))
-        return doubling_allreduce(&halving->doubling, run.codec, data, halving->step++);
+    if (doubling_suits(halving, bucket))
+        return doubling_allreduce(halving, run.codec, data);
     TRY(start_peers(&run));
     TRY(send_ready(&run));
     for (size_t received = 0; received < schedule->receives; received++) {
@@ -402,7 +369,6 @@ static void free_plan(struct halving *halving)
     for (size_t b = 0; halving->schedules && b < halving->buckets; b++)
         halving_schedule_fini(&halving->schedules[b]);
     codecs_free(halving->codecs, halving->buckets);
-    doubling_fini(&halving->doubling);
     free(halving->schedules);
     free(halving->peers);
     free(halving->oldest);
@@ -426,6 +392,8 @@ static enum status open_peer(struct halving *halving, size_t at)
         peer->node = halving->site->group->ranks[plan->peer]; /* a worker's rank is its node */
         for (size_t i = 0; i < plan->receive_count; i++)
             longest = size_larger(longest, plan->receives[i].span.count);
+        if (doubling_suits(halving, b))
+            longest = size_larger(longest, halving->codecs[b].count);
     }
     for (int i = 0; i < POSTED_AHEAD; i++)
         TRY(transport_slot_init(&peer->slots[i], halving->transport, peer->node,
@@ -470,8 +438,6 @@ enum status halving_plan(void *self)
                     halving->lister->name, halving->buckets, peers, slices);
     for (size_t l = 0; l < peers; l++)
         TRY(open_peer(halving, l));
-    if (halving->lister->doubles)
-        TRY(doubling_init(&halving->doubling, halving->site));
 out:
     return status;
 }

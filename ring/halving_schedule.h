@@ -132,7 +132,7 @@ size_t halving_under_way(int workers, size_t count, const struct comm_options *o
 /* Longer vectors are halved. At 200 Mbit/s four workers pay 41 us for the additional bytes of 2 KB
  * and save two steps of 20 to 30 us. On links without a limit even 64 KB was faster this way. MPICH
  * changes over at 2 KB too. */
-enum { DOUBLING_BYTES_MAX = 2048, DOUBLING_STEPS_MAX = 30 };
+enum { DOUBLING_BYTES_MAX = 2048 };
 
 /* Whether a vector of `bytes` in `slices` slices of halving uses recursive doubling, if it is not
  * compressed. Only if halving cuts in halves, so that both add in the same order. */
