@@ -288,13 +288,6 @@ static enum status ring_all_gather(void *self, size_t bucket, void *data)
     return ring_run(ring, bucket, data, schedule_reduce_steps(schedule), schedule_steps(schedule));
 }
 
-/* The chunk that is complete here after reduce-scatter. */
-static struct chunk ring_part(const void *self, size_t bucket)
-{
-    const struct ring *ring = self;
-    return schedule_own(&ring->plan.schedules[bucket]);
-}
-
 /* -------- the memory of a plan ---------------------------------------------------------------- */
 
 /* A short vector has one segment a chunk. Receives of several steps are then posted. A chunk has
@@ -418,7 +411,6 @@ const struct backend backend_ring = {
     .allreduce = ring_allreduce,
     .reduce_scatter = ring_reduce_scatter,
     .all_gather = ring_all_gather,
-    .part = ring_part,
     .state = ring_state,
     .close = ring_close,
 };

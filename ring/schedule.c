@@ -131,13 +131,6 @@ struct chunk schedule_receive(const struct schedule *schedule, size_t item)
     return item_of(schedule, schedule_previous(schedule->workers, schedule->rank), item);
 }
 
-struct chunk schedule_own(const struct schedule *schedule)
-{
-    size_t first_gathered = schedule_reduce_steps(schedule);
-    return schedule_chunk(schedule,
-                          schedule_chunk_sent(schedule->workers, schedule->rank, first_gathered));
-}
-
 bool schedule_reduces(const struct schedule *schedule, size_t item)
 {
     return item / schedule->segments < schedule_reduce_steps(schedule);

@@ -75,9 +75,6 @@ struct chunk schedule_chunk(const struct schedule *schedule, int index);
 struct chunk schedule_send(const struct schedule *schedule, size_t item);
 struct chunk schedule_receive(const struct schedule *schedule, size_t item);
 
-/* The chunk that is complete at this worker after reduce-scatter. */
-struct chunk schedule_own(const struct schedule *schedule);
-
 /* True in reduce-scatter: a received item is added. In all-gather it replaces the present data. */
 bool schedule_reduces(const struct schedule *schedule, size_t item);
 /* True if this is the last addition to the item's elements: the sum is complete. */

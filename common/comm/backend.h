@@ -78,10 +78,12 @@ struct backend {
     enum status (*plan)(void *self); /* (optional) for site->layout; frees the last plan */
     /* `data`: floats, or the elements of comm_options.reduction */
     enum status (*allreduce)(void *self, size_t bucket, void *data);
-    /* (optional, both or none) The phases of an all-reduce; see comm_reduce_scatter. */
+    /* (optional, both or none) The phases of an all-reduce, for libpsring, without compression.
+     * After reduce_scatter chunk (worker + 1) mod workers of `data` (chunk_of) holds the scaled
+     * sum; the others are undefined. all_gather gives every worker's chunk to all. Together they
+     * move the bytes of allreduce. */
     enum status (*reduce_scatter)(void *self, size_t bucket, void *data);
     enum status (*all_gather)(void *self, size_t bucket, void *data);
-    struct chunk (*part)(const void *self, size_t bucket);
     /* (optional) Whether `allreduce` accepts GPU memory in this run. The backend's layout scale is
      * then 1, and the GPU applies the scale. Absent or false: it gets host memory. */
     bool (*takes_device_memory)(void);

@@ -291,30 +291,6 @@ enum status comm_wait(struct comm *comm, size_t b)
     return status;
 }
 
-bool comm_has_phases(const struct comm *comm)
-{
-    return comm->backend->reduce_scatter && !comm_overlaps(comm) &&
-           comm->place.options.compress == COMPRESS_NONE;
-}
-
-enum status comm_reduce_scatter(struct comm *comm, size_t bucket, float *data)
-{
-    CHECK(comm->plan.running && comm_has_phases(comm) && bucket < comm->plan.layout.buckets);
-    return comm->backend->reduce_scatter(comm->self, bucket, data);
-}
-
-enum status comm_all_gather(struct comm *comm, size_t bucket, float *data)
-{
-    CHECK(comm->plan.running && comm_has_phases(comm) && bucket < comm->plan.layout.buckets);
-    return comm->backend->all_gather(comm->self, bucket, data);
-}
-
-struct chunk comm_part(const struct comm *comm, size_t bucket)
-{
-    CHECK(comm_has_phases(comm) && bucket < comm->plan.layout.buckets);
-    return comm->backend->part(comm->self, bucket);
-}
-
 int64_t comm_busy_ns(struct comm *comm)
 {
     struct comm_plan *plan = &comm->plan;

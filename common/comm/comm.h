@@ -78,19 +78,6 @@ enum status comm_flush(struct comm *comm);
 /* Returns once bucket `bucket` holds its result. On a device, later operations see the result. */
 enum status comm_wait(struct comm *comm, size_t bucket);
 
-/*
- * The two phases of an all-reduce. An algorithm over several groups does a reduce-scatter in one
- * group, an all-reduce of the result in another, and an all-gather in the first. Both calls block
- * until done. After comm_reduce_scatter the elements comm_part of `data` (host memory) hold the
- * scaled sum; the others are undefined. comm_all_gather gives every worker's part to all. Requires
- * comm_has_phases, which excludes some backends, overlap and compression. Together the two calls
- * move exactly as many bytes as comm_start.
- */
-bool comm_has_phases(const struct comm *comm);
-enum status comm_reduce_scatter(struct comm *comm, size_t bucket, float *data);
-enum status comm_all_gather(struct comm *comm, size_t bucket, float *data);
-struct chunk comm_part(const struct comm *comm, size_t bucket);
-
 /* Time spent averaging since comm_plan, in ns, on any thread. 0 for a backend that averages device
  * memory, because the host does not see it. Call it between steps. */
 int64_t comm_busy_ns(struct comm *comm);

@@ -1,8 +1,6 @@
 /*
- * Collectives in groups: 4, 6 and 8 ranks as a grid of two rows. Groups without a common rank work
- * at the same time. Reduce-scatter in the rows, all-reduce in the columns and all-gather in the
- * rows compute the sum of all ranks. Every element is compared. Bytes are compared with the
- * formulas.
+ * Collectives in groups: 4, 6 and 8 ranks in two rows. Groups without a common rank work at the
+ * same time. Every element is compared. Bytes are compared with the formulas.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -17,7 +15,7 @@
 enum { ROWS = 2, COUNT_MAX = 65537 };
 
 static _Thread_local struct world *world;
-static _Thread_local struct group *row, *column;
+static _Thread_local struct group *row;
 
 static struct comm_options options_in(const struct group *group, enum transport_kind transport)
 {
@@ -99,33 +97,6 @@ static void check_apart(const struct backend *backend, enum transport_kind trans
     free(data);
 }
 
-static void check_grid(struct comm *rows, struct comm *columns, size_t count)
-{
-    enum { OPERATIONS = 2 };
-    float *data = calloc(count + 1, sizeof *data);
-    plan(rows, &count);
-    struct chunk part = comm_part(rows, 0);
-    plan(columns, &part.count); /* one length in a column, several in a row */
-    for (int operation = 0; operation < OPERATIONS; operation++) {
-        fill(data, count, operation);
-        rank_assert_ok(comm_reduce_scatter(rows, 0, data));
-        allreduce_average(columns, 0, data + part.offset);
-        rank_assert_ok(comm_all_gather(rows, 0, data));
-        check_sum(data, count, NULL, world->size, operation);
-    }
-    rank_assert_ok(comm_finish(rows));
-    rank_assert_ok(comm_finish(columns));
-    struct cost_shape shape = shape_in(row, count);
-    struct cost_traffic scatter = ring_cost_reduce_scatter(&shape, row->rank);
-    struct cost_traffic gather = ring_cost_all_gather(&shape, row->rank);
-    scatter.sent_bytes += gather.sent_bytes;
-    scatter.received_bytes += gather.received_bytes;
-    check_bytes(rows, scatter, OPERATIONS);
-    shape = shape_in(column, part.count);
-    check_bytes(columns, cost_node_traffic(&ring_cost, &shape, column->rank), OPERATIONS);
-    free(data);
-}
-
 /* A row on hosts with equal numbers of ranks works, although the other row's hosts are uneven. */
 static void check_uneven_row(enum transport_kind transport)
 {
@@ -162,26 +133,14 @@ static void check_refused(void)
     const struct comm_options options = {
         .group = row, .servers = 1, .placement = PLACEMENT_COLOCATED, .timeout_ms = 20000};
     rank_assert_eq(comm_open(&comm, world, &backend_ps, &options), STATUS_UNSUPPORTED);
-    comm = open_in(row, &backend_rhd, TRANSPORT_ZMQ);
-    rank_assert(!comm_has_phases(comm));
-    comm_close(&comm);
 }
 
-static void rows_and_columns(struct world *of, void *context)
+static void rows_apart(struct world *of, void *context)
 {
-    static const size_t counts[] = {0, 1, 5, 1003, COUNT_MAX};
     const enum transport_kind *transport = context;
     world = of;
     int length = world->size / ROWS;
     rank_assert_ok(world_group_new(&row, world, world->rank / length));
-    rank_assert_ok(world_group_new(&column, world, world->rank % length));
-    struct comm *rows = open_in(row, &backend_ring, *transport);
-    struct comm *columns = open_in(column, &backend_ring, *transport);
-    rank_assert(comm_has_phases(rows));
-    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
-        check_grid(rows, columns, counts[c]);
-    comm_close(&columns);
-    comm_close(&rows);
     check_apart(&backend_ring, *transport, 20011);
     check_apart(&backend_rhd, *transport, 20011);
     check_apart(&backend_rhd, *transport, 100);
@@ -189,14 +148,13 @@ static void rows_and_columns(struct world *of, void *context)
     check_apart(&backend_hierarchical, *transport, 20011);
     check_uneven_row(*transport);
     check_refused();
-    world_group_free(&column, world);
     world_group_free(&row, world);
 }
 
 static void check_sizes(enum transport_kind transport)
 {
     for (int ranks = 4; ranks <= 8; ranks += 2)
-        spawn(ranks, rows_and_columns, &transport);
+        spawn(ranks, rows_apart, &transport);
 }
 
 Test(grid, over_tcp)
