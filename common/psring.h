@@ -274,8 +274,10 @@ PSRING_API enum psring_status psring_reduce_scatter(struct psring *comm, void *d
 PSRING_API enum psring_status psring_all_gather(struct psring *comm, void *data, size_t count,
                                                 enum psring_type type);
 
-/* data (count): copies the data of `root` to every rank, from rank to rank in segments. Every rank
- * except the last sends M. */
+/* data (count): copies the data of `root` to every rank, from rank to rank in segments of 256 KB.
+ * Every rank except the last sends M. After every 16 segments, counted over all broadcasts of the
+ * communicator, an empty message goes back. The root may return before others have called, but no
+ * rank is more than 32 segments ahead of the next one. */
 PSRING_API enum psring_status psring_broadcast(struct psring *comm, void *data, size_t count,
                                                enum psring_type type, int root);
 

@@ -35,16 +35,27 @@ size_t operation_element_bytes(enum psring_type type)
  *    root + 2            [0][1][2][3]        time ->
  *
  * Bytes: every rank except the last sends all data once. Time: M/B plus N-2 segments. Every rank
- * receives from its left neighbour, so the slots are the same for every root. */
+ * receives from its left neighbour, so the slots are the same for every root.
+ *
+ * Credits: after every CREDIT_SEGMENTS segments, counted over all broadcasts of the communicator, a
+ * rank sends an empty message to its left neighbour. That one is never more than two credits ahead,
+ * even if its right neighbour waits in another call: no memory grows with the data. A credit is
+ * received in the call in which it was sent, before other messages from that rank. */
 
-enum { SEGMENT_BYTES = 256 << 10 };
+enum { SEGMENT_BYTES = 256 << 10, CREDIT_SEGMENTS = 16 };
 
 /* One broadcast, in segments. */
 struct broadcast {
     struct psring *comm;
     struct transport *transport;
     const struct operation *operation;
+    int next, previous;
     size_t bytes, segments;
+    uint64_t sent_before;   /* segments of earlier broadcasts to the right neighbour */
+    uint64_t credits;       /* from it so far */
+    uint64_t credited[2];   /* tickets of the segments that the next two credits confirm */
+    uint64_t credit_ticket; /* of the last credit to the left neighbour */
+    bool has_credited;
 };
 
 static struct message segment_of(const struct broadcast *run, size_t segment)
@@ -65,7 +76,44 @@ static enum status post(const struct broadcast *run, size_t segment)
     return transport_post(run->transport, slot, (char *)run->operation->data + expected.offset);
 }
 
-static enum status receive(const struct broadcast *run, size_t segment)
+/* The empty message that confirms the first `segments` segments of this broadcast. */
+static struct message credit_for(const struct broadcast *run, size_t segments)
+{
+    return (struct message){.kind = MESSAGE_SEGMENT,
+                            .step = run->comm->broadcasts,
+                            .offset = segments * SEGMENT_BYTES,
+                            .dtype = dtypes[run->operation->type]};
+}
+
+static enum status give_credit(struct broadcast *run, size_t segments)
+{
+    enum status status = STATUS_OK;
+    struct message credit = credit_for(run, segments);
+    if (run->has_credited)
+        TRY(transport_wait_sent(run->transport, run->previous, run->credit_ticket));
+    TRY(transport_send(run->transport, run->previous, &credit, NULL, &run->credit_ticket));
+    run->has_credited = true;
+out:
+    return status;
+}
+
+static enum status await_credit(struct broadcast *run)
+{
+    enum status status = STATUS_OK;
+    struct transport_slot *slot = &run->comm->credit;
+    uint64_t *ticket = &run->credited[run->credits % 2];
+    uint64_t confirmed = ++run->credits * CREDIT_SEGMENTS;
+    struct message expected = credit_for(run, (size_t)(confirmed - run->sent_before));
+    transport_slot_expect(slot, &expected);
+    TRY(transport_post(run->transport, slot, run->operation->data)); /* nothing is written */
+    TRY(transport_wait(run->transport, slot));
+    transport_release(run->transport, slot);
+    TRY(transport_wait_sent(run->transport, run->next, *ticket));
+out:
+    return status;
+}
+
+static enum status receive(struct broadcast *run, size_t segment)
 {
     enum status status = STATUS_OK;
     struct transport_slot *slot = &run->comm->slots[segment % BROADCAST_SLOTS];
@@ -73,17 +121,35 @@ static enum status receive(const struct broadcast *run, size_t segment)
     transport_release(run->transport, slot);
     if (segment + BROADCAST_SLOTS < run->segments)
         TRY(post(run, segment + BROADCAST_SLOTS));
+    if (++run->comm->segments_received % CREDIT_SEGMENTS == 0)
+        TRY(give_credit(run, segment + 1));
 out:
     return status;
 }
 
-static enum status open_slots(struct psring *comm, int previous)
+static enum status send(struct broadcast *run, size_t segment)
 {
     enum status status = STATUS_OK;
+    struct message message = segment_of(run, segment);
+    uint64_t *sent = &run->comm->segments_sent, ticket;
+    if (*sent == (run->credits + 2) * CREDIT_SEGMENTS)
+        TRY(await_credit(run));
+    TRY(transport_send(run->transport, run->next, &message,
+                       (char *)run->operation->data + message.offset, &ticket));
+    run->credited[*sent / CREDIT_SEGMENTS % 2] = ticket;
+    ++*sent;
+out:
+    return status;
+}
+
+static enum status open_slots(struct psring *comm, int previous, int next)
+{
+    enum status status = STATUS_OK;
+    struct transport *transport = comm->place.endpoints[NODE_WORKER];
     comm->slots_open = true;
     for (int i = 0; i < BROADCAST_SLOTS; i++)
-        TRY(transport_slot_init(&comm->slots[i], comm->place.endpoints[NODE_WORKER], previous,
-                                SEGMENT_BYTES));
+        TRY(transport_slot_init(&comm->slots[i], transport, previous, SEGMENT_BYTES));
+    TRY(transport_slot_init(&comm->credit, transport, next, 0));
 out:
     return status;
 }
@@ -93,24 +159,27 @@ static enum status broadcast(struct psring *comm, const struct operation *operat
     enum status status = STATUS_OK;
     int size = comm->group->size, rank = comm->group->rank;
     int place = (rank - operation->root + size) % size; /* position after the root */
-    int next = comm->group->ranks[(rank + 1) % size];
     struct broadcast run = {.comm = comm,
                             .transport = comm->place.endpoints[NODE_WORKER],
                             .operation = operation,
-                            .bytes = operation->count * operation_element_bytes(operation->type)};
+                            .next = comm->group->ranks[(rank + 1) % size],
+                            .previous = comm->group->ranks[(rank + size - 1) % size],
+                            .bytes = operation->count * operation_element_bytes(operation->type),
+                            .sent_before = comm->segments_sent,
+                            .credits = comm->segments_sent / CREDIT_SEGMENTS};
     run.segments = size_divide_up(run.bytes, SEGMENT_BYTES);
     if (!comm->slots_open)
-        TRY(open_slots(comm, comm->group->ranks[(rank + size - 1) % size]));
+        TRY(open_slots(comm, run.previous, run.next));
     for (size_t i = 0; place > 0 && i < run.segments && i < BROADCAST_SLOTS; i++)
         TRY(post(&run, i));
     for (size_t i = 0; i < run.segments; i++) {
-        struct message message = segment_of(&run, i);
         if (place > 0)
             TRY(receive(&run, i));
         if (place < size - 1)
-            TRY(transport_send(run.transport, next, &message,
-                               (char *)operation->data + message.offset, NULL));
+            TRY(send(&run, i));
     }
+    while (run.credits < comm->segments_sent / CREDIT_SEGMENTS)
+        TRY(await_credit(&run));
     TRY(transport_flush(run.transport));
     comm->broadcasts++;
 out:
@@ -171,6 +240,8 @@ void communicator_free(struct psring **out)
     comm_vectors_close(&comm->vectors);
     for (int i = 0; comm->slots_open && i < BROADCAST_SLOTS; i++)
         transport_slot_fini(&comm->slots[i], comm->place.endpoints[NODE_WORKER]);
+    if (comm->slots_open)
+        transport_slot_fini(&comm->credit, comm->place.endpoints[NODE_WORKER]);
     host_groups_close(&comm->host_groups);
     comm_place_close(&comm->place);
     group_free(&comm->shifted);

@@ -57,8 +57,11 @@ struct psring {
     struct comm_vectors vectors;
     struct host_groups host_groups;               /* for the hierarchical all-reduce; zero: none */
     struct transport_slot slots[BROADCAST_SLOTS]; /* from the left neighbour */
+    struct transport_slot credit;                 /* from the right neighbour, for a broadcast */
     bool slots_open;
     uint64_t broadcasts;
+    /* In all broadcasts, to and from the neighbours. Both ends of an edge count alike. */
+    uint64_t segments_sent, segments_received;
     struct psring *next; /* in the engine's list */
 };
 

@@ -7,7 +7,9 @@
  */
 #include "tests/library/psring_unlike.h"
 
+#include <malloc.h>
 #include <mpi.h>
+#include <stdlib.h>
 
 #include "common/base/clock.h"
 #include "common/net/world.h"
@@ -121,6 +123,31 @@ static void come_late_to_the_world(void)
     world_close(&world);
 }
 
+/* -------- the library's memory ---------------------------------------------------------------- */
+
+/* 0: a sanitizer has replaced malloc. */
+static size_t heap_bytes(void)
+{
+    struct mallinfo2 now = mallinfo2();
+    return now.uordblks + now.hblkhd;
+}
+
+/* The copies of a long broadcast need less memory than it has data. */
+static void broadcast_long(void)
+{
+    enum { COUNT = 8 << 20, MOST = COUNT / 2 * sizeof(float) };
+    const struct psring_options options = {
+        .mpi_comm = &world_comm, .transport = "mpi", .timeout_s = 60};
+    struct psring *world;
+    float *data = calloc(COUNT, sizeof *data);
+    must(psring_init(&world, &options) == PSRING_OK && data, "init");
+    size_t before = heap_bytes();
+    must(psring_broadcast(world, data, COUNT, PSRING_FLOAT32, 0) == PSRING_OK, "a long broadcast");
+    must(heap_bytes() < before + MOST, "a broadcast has copied all data at once");
+    must(psring_finalize(&world) == PSRING_OK, "the end after a long broadcast");
+    free(data);
+}
+
 /* -------- different calls --------------------------------------------------------------------- */
 
 static void meet_unlike(bool all)
@@ -153,6 +180,8 @@ int main(int argc, char **argv)
         come_late(broadcast, 2, 2);
         come_late_to_the_world();
     }
+    if (size_here == 3)
+        broadcast_long();
     meet_unlike(argc > 1 && strcmp(argv[1], "all") == 0);
     MPI_Finalize();
     return 0;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -258,7 +259,8 @@ Test(psring, addresses_of_both_families)
     }
 }
 
-/* A vector longer than the shared memory of a host, of odd length. */
+/* A vector longer than the shared memory of a host, and than a broadcast may be ahead, of odd
+ * length. */
 static void do_long(const struct psring_options *options)
 {
     enum { LONG = 1200001 };
@@ -270,6 +272,12 @@ static void do_long(const struct psring_options *options)
         fill(data, PSRING_INT64, LONG, options->rank, options->size);
         MUST(psring_allreduce(world, data, LONG, PSRING_INT64, PSRING_AVERAGE) == PSRING_OK);
         MUST(equal(data, PSRING_INT64, 0, LONG, wanted_reduced, &wanted));
+    }
+    for (int root = 0; root < options->size; root++) {
+        const struct wanted roots = {.size = options->size, .root = root};
+        fill(data, PSRING_INT64, LONG, options->rank, options->size);
+        MUST(psring_broadcast(world, data, LONG, PSRING_INT64, root) == PSRING_OK);
+        MUST(equal(data, PSRING_INT64, 0, LONG, wanted_roots, &roots));
     }
     free(data);
     MUST(psring_finalize(&world) == PSRING_OK);
@@ -285,8 +293,12 @@ Test(psring, hierarchical_of_long_vectors)
 /* Two ranks exchange halves (ring/ring.h). */
 Test(psring, long_vectors_of_two_ranks)
 {
-    const struct job job = {.options = {.size = 2, .backend = "ring"}, .run = do_long};
-    run_ranks(&job, 0);
+    for (int zmq = 0; zmq < 2; zmq++) {
+        const struct job job = {
+            .options = {.size = 2, .backend = "ring", .transport = zmq ? "zmq" : "tcp"},
+            .run = do_long};
+        run_ranks(&job, 0);
+    }
 }
 
 /* More different lengths than the library keeps plans for, repeatedly. */
@@ -382,6 +394,54 @@ Test(psring, handles)
         const struct job job = {.options = {.size = size}, .run = do_handles};
         run_ranks(&job, 0);
     }
+}
+
+/* -------- a rank that is ahead ---------------------------------------------------------------- */
+
+static atomic_int *ended; /* rank 0's broadcasts so far; shared by the ranks */
+
+/* Rank 0 broadcasts to rank 1, which waits for rank 2 in another group. Rank 0 must wait after as
+ * many as one credit is for: else what it sends would fill rank 1's memory. */
+static void do_run_ahead(const struct psring_options *options)
+{
+    enum { TIMES = 200, CREDIT = 16 };
+    int rank = options->rank;
+    struct psring *world = begin(options), *first, *last;
+    struct psring_statistics before, after;
+    MUST(psring_split(world, rank < 2 ? 0 : -1, &first) == PSRING_OK);
+    MUST(psring_split(world, rank > 0 ? 0 : -1, &last) == PSRING_OK);
+    while (rank == 2 && atomic_load(ended) < CREDIT - 1)
+        usleep(1000);
+    if (rank == 2)
+        usleep(100000); /* in which rank 0 must not continue */
+    MUST(rank != 2 || atomic_load(ended) == CREDIT - 1);
+    MUST(rank == 0 || psring_barrier(last) == PSRING_OK);
+    MUST(psring_get_statistics(world, &before) == PSRING_OK);
+    for (int i = 0; rank < 2 && i < TIMES; i++) {
+        int value = rank == 0 ? i : -1;
+        MUST(psring_broadcast(first, &value, 1, PSRING_INT32, 0) == PSRING_OK && value == i);
+        atomic_fetch_add(ended, rank == 0);
+    }
+    MUST(psring_get_statistics(world, &after) == PSRING_OK);
+    uint64_t sent = after.sent_messages - before.sent_messages,
+             received = after.received_messages - before.received_messages;
+    MUST(rank == 2 || (rank == 0 ? sent : received) == TIMES);
+    MUST(rank == 2 || (rank == 0 ? received : sent) == TIMES / CREDIT);
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, a_broadcast_waits_for_a_rank_in_another_call)
+{
+    static const char *const transports[] = {"tcp", "zmq"};
+    ended = mmap(NULL, sizeof *ended, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert(ended != MAP_FAILED);
+    for (int t = 0; t < 2; t++) {
+        const struct job job = {.options = {.size = 3, .transport = transports[t]},
+                                .run = do_run_ahead};
+        atomic_store(ended, 0);
+        run_ranks(&job, 0);
+    }
+    munmap(ended, sizeof *ended);
 }
 
 /* -------- groups ------------------------------------------------------------------------------ */
