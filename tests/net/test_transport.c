@@ -46,8 +46,10 @@ static void release(void *holder)
     free(holder);
 }
 
-/* Delivers a message from `sender`. Its payload is the first `length` bytes of `number`. */
-static enum status deliver(uint32_t sender, uint64_t number, size_t length)
+/* Delivers a message of libpsring's call from `sender`. Its payload is the first `length` bytes of
+ * `number`. */
+static enum status deliver_of(const struct message_call *call, uint32_t sender, uint64_t number,
+                              size_t length)
 {
     uint64_t *bytes = malloc(sizeof *bytes);
     cr_assert(bytes);
@@ -58,8 +60,15 @@ static enum status deliver(uint32_t sender, uint64_t number, size_t length)
                                     .sender = sender,
                                     .step = number,
                                     .length = length,
-                                    .dtype = MESSAGE_FLOAT32};
+                                    .dtype = MESSAGE_FLOAT32,
+                                    .call = *call};
     return transport_deliver(&transport, &message, (struct payload){bytes, release, bytes});
+}
+
+/* The same without a call. */
+static enum status deliver(uint32_t sender, uint64_t number, size_t length)
+{
+    return deliver_of(&(struct message_call){0}, sender, number, length);
 }
 
 static void expect_number(const struct transport_slot *slot, uint64_t number)
@@ -198,6 +207,16 @@ Test(transport, a_peer_that_fills_the_memory_is_an_error)
     cr_assert_eq(transport_post(&transport, &slot, NULL), STATUS_OK);
     cr_expect_eq(deliver(2, 5, length), STATUS_OK); /* one has been taken */
     transport_slot_fini(&slot, &transport);
+}
+
+/* As much as an all-reduce of 1 GB may send ahead is not too much. */
+Test(transport, a_long_vector_may_be_ahead)
+{
+    const struct message_call call = {
+        .what = MESSAGE_ALLREDUCE, .dtype = MESSAGE_FLOAT32, .count = (uint64_t)1 << 28};
+    for (uint64_t i = 0; i < 13; i++)
+        cr_assert_eq(deliver_of(&call, 2, i, (size_t)1 << 28), STATUS_OK);
+    cr_expect_eq(deliver_of(&call, 2, 13, (size_t)1 << 28), STATUS_PROTOCOL);
 }
 
 static const struct message expected = {

@@ -28,16 +28,28 @@ void *fifo_push(struct fifo *fifo, size_t entry_bytes)
     return fifo_at(fifo, entry_bytes, fifo->count++);
 }
 
+/* How many bytes a peer may have sent ahead. An all-reduce over the ring sends almost twice its
+ * vector ahead if the receiver's own link is the slowest: the end of one call, and the beginning
+ * of the next. */
+static uint64_t unexpected_bytes_most(const struct transport *transport,
+                                      const struct message_call *call)
+{
+    enum { ALWAYS = 1 << 30 };
+    uint64_t vector_bytes =
+        call->what == MESSAGE_NO_CALL ? 0 : call->count * message_element_bytes(call->dtype);
+    return ALWAYS + transport->limits.length_max + 2 * vector_bytes;
+}
+
 /* Takes the payload, also on an error (logged): out of memory, or far more than a peer may have
  * sent. */
 static enum status unexpected_push(struct transport *transport, const struct message *message,
                                    struct payload payload)
 {
-    enum { UNEXPECTED_MOST = 1 << 16, UNEXPECTED_BYTES_MOST = 1 << 30 };
+    enum { UNEXPECTED_MOST = 1 << 16 };
     struct transport_peer *peer = &transport->peers[message->sender];
     struct fifo *queue = &peer->unexpected;
-    uint64_t bytes_most = UNEXPECTED_BYTES_MOST + transport->limits.length_max;
-    bool many = queue->count == UNEXPECTED_MOST || peer->unexpected_bytes > bytes_most;
+    bool many = queue->count == UNEXPECTED_MOST ||
+                peer->unexpected_bytes > unexpected_bytes_most(transport, &message->call);
     struct unexpected_message *last = many ? NULL : fifo_push(queue, sizeof *last);
     if (last) {
         *last = (struct unexpected_message){*message, payload};
@@ -46,10 +58,12 @@ static enum status unexpected_push(struct transport *transport, const struct mes
     }
     payload_release(&payload);
     if (many)
-        log_error("%s sends faster than it may: %zu messages with %" PRIu64
-                  " bytes wait; do all ranks run with the same options?",
-                  transport_node_text(transport, (int)message->sender).text, queue->count,
-                  peer->unexpected_bytes);
+        log_error(
+            "%s is too far ahead: %zu messages with %" PRIu64
+            " bytes wait here, more than any of psring's schedules sends; does every host run "
+            "the same psring?",
+            transport_node_text(transport, (int)message->sender).text, queue->count,
+            peer->unexpected_bytes);
     else
         log_error("no memory for %zu messages that wait", queue->count);
     return many ? STATUS_PROTOCOL : STATUS_NO_MEMORY;
