@@ -106,7 +106,9 @@ static enum status find_transport(const char *name, enum transport_kind *kind)
 
 static enum status find_timeout(const char *name, double seconds, int64_t otherwise_s, int64_t *ms)
 {
-    *ms = seconds == 0 ? otherwise_s * 1000 : (int64_t)ceil(fmin(seconds, 1e9) * 1000);
+    *ms = seconds == 0 ? otherwise_s * 1000 : 0;
+    if (seconds > 0) /* not NaN */
+        *ms = (int64_t)ceil(fmin(seconds, 1e9) * 1000);
     if (*ms > 0)
         return STATUS_OK;
     return FAIL(STATUS_USAGE, "%s: %g seconds, expected more than 0, or 0 for %lld", name, seconds,

@@ -1,6 +1,7 @@
 /* libpsring: errors. Nothing is left, and nothing is printed. */
 #include "tests/lib/psring_ranks.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -37,6 +38,7 @@ Test(psring, options_that_cannot_be, .init = clean_environment)
         {{.rendezvous = "tcp://h:1"}, PSRING_ERROR_USAGE, "0 ranks"},
         {{.rendezvous = "h", .size = 2}, PSRING_ERROR_USAGE, "options.rendezvous: found 'h'"},
         {{.timeout_s = -1}, PSRING_ERROR_USAGE, "timeout_s: -1 seconds"},
+        {{.timeout_s = (double)NAN}, PSRING_ERROR_USAGE, "timeout_s: nan seconds"},
         {{.rendezvous = "tcp://127.0.0.1:1", .rank = 2, .size = 2},
          PSRING_ERROR_USAGE,
          "rank 2, expected 0 to 1"},
