@@ -56,7 +56,7 @@ size_t bucket_plan(const size_t *counts, size_t layers, const struct bucket_limi
                    struct bucket *buckets)
 {
     size_t bytes = limits->bytes, first = BUCKET_FIRST_BYTES < bytes ? BUCKET_FIRST_BYTES : bytes;
-    size_t unit = sizeof(float);
+    size_t unit = limits->element_bytes ? limits->element_bytes : sizeof(float);
     struct bucket_cut plan = {
         .buckets = buckets, .limit = (bytes + unit - 1) / unit, .first_limit = first / unit};
     for (size_t l = 0; l < layers; l++)

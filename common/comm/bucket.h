@@ -27,6 +27,7 @@ struct bucket_limits {
     size_t bytes; /* wanted; 0: everything in one bucket */
     /* Cuts a layer longer than `bytes` into equal pieces, each of which closes a bucket. */
     bool cut;
+    size_t element_bytes; /* of the arena; 0: floats */
 };
 
 /*

@@ -254,11 +254,11 @@ static void free_memory(struct psring_buckets *buckets)
 /* Returns false if out of memory. */
 static bool cut(struct psring_buckets *buckets, const size_t *counts, size_t bucket_bytes)
 {
-    size_t tensors = buckets->tensors;
-    size_t elements = (bucket_bytes > 0 ? bucket_bytes : BUCKET_BYTES) / buckets->element_bytes;
-    /* bucket_plan counts floats. */
-    const struct bucket_limits limits = {.bytes = size_larger(elements, 1) * sizeof(float),
-                                         .cut = true};
+    size_t tensors = buckets->tensors, element_bytes = buckets->element_bytes;
+    size_t elements = (bucket_bytes > 0 ? bucket_bytes : BUCKET_BYTES) / element_bytes;
+    const struct bucket_limits limits = {.bytes = size_larger(elements, 1) * element_bytes,
+                                         .cut = true,
+                                         .element_bytes = element_bytes};
     buckets->count = bucket_plan(counts, tensors, &limits, NULL);
     buckets->first = calloc(tensors + 1, sizeof *buckets->first);
     buckets->ready = calloc(tensors + 1, sizeof *buckets->ready);
@@ -268,6 +268,7 @@ static bool cut(struct psring_buckets *buckets, const size_t *counts, size_t buc
         return false;
     bucket_plan(counts, tensors, &limits, buckets->ranges);
     for (size_t t = 0; t < tensors; t++)
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): psring_buckets_new refuses NULL */
         buckets->first[t + 1] = buckets->first[t] + counts[t];
     buckets->complete = tensors;
     return true;

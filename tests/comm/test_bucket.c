@@ -16,7 +16,7 @@ struct example {
 
 static void check_example(const size_t *counts, size_t layers, const struct example *example)
 {
-    struct bucket_limits limits = {example->bytes, example->cut};
+    struct bucket_limits limits = {.bytes = example->bytes, .cut = example->cut};
     size_t end = 0;
     for (size_t l = 0; l < layers; l++)
         end += counts[l];
@@ -84,7 +84,7 @@ Test(bucket, any_layers)
             end += counts[l];
         }
         for (size_t i = 0; i < sizeof limits_bytes / sizeof *limits_bytes; i++) {
-            struct bucket_limits limits = {limits_bytes[i], round % 2};
+            struct bucket_limits limits = {.bytes = limits_bytes[i], .cut = round % 2};
             size_t used = bucket_plan(counts, layers, &limits, NULL), at = end;
             if (used > BUCKETS_MAX)
                 continue;

@@ -12,7 +12,7 @@ static void check(const struct bucket_layer *layers, size_t layer_count, size_t 
 {
     size_t counts[16], order[BUCKETS_MAX];
     struct bucket buckets[BUCKETS_MAX];
-    struct bucket_limits limits = {elements * sizeof(float), true};
+    struct bucket_limits limits = {.bytes = elements * sizeof(float), .cut = true};
     for (size_t l = 0; l < layer_count; l++)
         counts[l] = layers[l].count;
     size_t used = bucket_plan(counts, layer_count, &limits, buckets);
@@ -70,7 +70,7 @@ Test(bucket_order, any_layers_give_a_permutation)
                 (struct bucket_layer){counts[l], 1 + (seed >> 20) % 7, (double)((seed >> 4) % 100),
                                       (double)((seed >> 12) % 300)};
         }
-        struct bucket_limits limits = {400, true};
+        struct bucket_limits limits = {.bytes = 400, .cut = true};
         size_t used = bucket_plan(counts, count, &limits, NULL);
         cr_assert_leq(used, BUCKETS_MAX);
         bucket_plan(counts, count, &limits, buckets);

@@ -531,6 +531,31 @@ Test(psring, buckets)
     run_ranks(&job, 0);
 }
 
+/* The limits of buckets are bytes of every type: the first one has 1 MB. */
+static void do_lengths_of_buckets(const struct psring_options *options)
+{
+    enum { MEGABYTE = 1 << 20, TENSORS = 4 };
+    struct psring *world = begin(options);
+    for (int t = 0; t < TYPES; t++) {
+        struct psring_buckets *buckets;
+        size_t each = MEGABYTE / element_bytes[t];
+        const size_t counts[TENSORS] = {each, each, each, each};
+        void *data = calloc(TENSORS, MEGABYTE);
+        MUST(data && psring_buckets_new(&buckets, world, data, counts, TENSORS, 2 * MEGABYTE,
+                                        types[t], PSRING_SUM) == PSRING_OK);
+        MUST(psring_buckets_count(buckets) == 3); /* of 1, 2 and 1 MB */
+        psring_buckets_free(&buckets);
+        free(data);
+    }
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, lengths_of_buckets)
+{
+    const struct job job = {.options = {.size = 1}, .run = do_lengths_of_buckets};
+    run_ranks(&job, 0);
+}
+
 /* Several threads complete tensors at the same time. */
 enum { THREADS = 4, SMALL_TENSORS = 64, SMALL_COUNT = 256, SMALL_STEPS = 50 };
 
