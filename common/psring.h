@@ -287,7 +287,8 @@ PSRING_API enum psring_status psring_barrier(struct psring *comm);
 /*
  * Operations by handle: as above, but only started. They run one after the other, in the order of
  * their starts. Between start and wait `data` belongs to the library. On an error *handle is NULL.
- * Over MPI with a thread level below MPI_THREAD_MULTIPLE the operation runs in start.
+ * Over MPI with a thread level below MPI_THREAD_MULTIPLE, and without a thread (options.log gets a
+ * line), the operation runs in start.
  */
 PSRING_API enum psring_status psring_allreduce_start(struct psring *comm, void *data, size_t count,
                                                      enum psring_type type, enum psring_op op,

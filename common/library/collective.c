@@ -52,11 +52,23 @@ static enum psring_status run(const char *call, struct psring *comm, struct oper
     return status == PSRING_OK ? run_checked(comm, &operation) : status;
 }
 
+/* Without a thread, operations run in start: an error of this rank alone would leave the others
+ * waiting. */
+static void begin_thread(struct engine *engine)
+{
+    char why[ERROR_BYTES];
+    bool may = engine->place.options.transport != TRANSPORT_MPI || engine->world->concurrent;
+    if (!may || overlap_begin(&engine->overlap, "psring-library") == STATUS_OK)
+        return;
+    errors_take(why);
+    if (!atomic_exchange(&engine->warned, true))
+        log_warn("%s; an operation by handle runs in the call that starts it instead", why);
+}
+
 /* Starts an operation. The engine owns its handle until psring_wait. */
 static enum psring_status start(const char *call, struct psring *comm, struct operation operation,
                                 struct psring_handle **out)
 {
-    enum status status = STATUS_OK;
     if (!out)
         return errors_set(PSRING_ERROR_USAGE, "%s: handle is NULL", call);
     *out = NULL;
@@ -64,17 +76,11 @@ static enum psring_status start(const char *call, struct psring *comm, struct op
     if (checked != PSRING_OK)
         return checked;
     struct engine *engine = comm->engine;
-    bool threaded = engine->place.options.transport != TRANSPORT_MPI || engine->world->concurrent;
     struct psring_handle *handle = calloc(1, sizeof *handle);
-    if (!handle)
-        return errors_set(PSRING_ERROR_NO_MEMORY, "no memory for a handle");
+    if (!handle) /* the other ranks must not wait for this one */
+        return run_checked(comm, &(struct operation){.what = MESSAGE_NO_CALL});
     *handle = (struct psring_handle){.engine = engine, .comm = comm, .operation = operation};
-    if (threaded)
-        status = overlap_begin(&engine->overlap, "psring-library");
-    if (status != STATUS_OK) {
-        free(handle);
-        return errors_return(status);
-    }
+    begin_thread(engine);
     monitor_enter(&engine->overlap.monitor);
     handle->next = engine->handles;
     handle->previous = &engine->handles;

@@ -392,6 +392,8 @@ static enum status exchange(struct psring *comm, const struct operation *operati
 enum status operation_run(struct psring *comm, const struct operation *operation)
 {
     enum status status;
+    if (operation->what == MESSAGE_NO_CALL)
+        return FAIL(STATUS_NO_MEMORY, "no memory for a handle");
     if (operation->what != MESSAGE_SPLIT)
         return exchange(comm, operation);
     if (!operation->data)

@@ -3,6 +3,7 @@
 #ifndef PSRING_COMMON_LIBRARY_LIBRARY_H
 #define PSRING_COMMON_LIBRARY_LIBRARY_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -74,7 +75,9 @@ enum status communicator_add(struct engine *engine, const int *colors, struct ps
 void communicator_free(struct psring **comm);
 
 struct operation {
-    enum message_what what; /* a barrier and finalize are an all-reduce, a split is an all-gather */
+    /* A barrier and finalize are an all-reduce, a split is an all-gather. MESSAGE_NO_CALL: this
+     * rank has no memory for the operation, and fails. */
+    enum message_what what;
     void *data;
     size_t count; /* of all elements of `data` */
     enum psring_type type;
@@ -116,6 +119,7 @@ struct engine {
     struct comm_place place;       /* of the whole world */
     pid_t process;                 /* the process that made it */
     char *network;                 /* options.network; NULL: none */
+    atomic_bool warned;            /* that no thread could be started */
     bool shrunk;                   /* psring_shrink has made another world of its ranks */
 
     /* For the thread that owns the connections: */

@@ -396,6 +396,40 @@ Test(psring, handles)
     }
 }
 
+static char noted[1000];
+
+static void note(void *context, const char *line)
+{
+    (void)context;
+    snprintf(noted, sizeof noted, "%s", line);
+}
+
+/* No thread can start on rank 0. Its operations run in the call that starts them. */
+static void do_without_a_thread(const struct psring_options *given)
+{
+    struct psring_options options = *given;
+    struct psring_handle *handle;
+    int done = 0, sum = 1;
+    pthread_attr_t attributes;
+    options.log = note;
+    struct psring *world = begin(&options);
+    pthread_attr_init(&attributes);
+    MUST(pthread_attr_setstacksize(&attributes, (size_t)1 << 50) == 0); /* more than can be */
+    MUST(options.rank != 0 || pthread_setattr_default_np(&attributes) == 0);
+    pthread_attr_destroy(&attributes);
+    MUST(psring_allreduce_start(world, &sum, 1, PSRING_INT32, PSRING_SUM, &handle) == PSRING_OK);
+    MUST(options.rank != 0 || (psring_test(handle, &done) == PSRING_OK && done));
+    MUST(psring_wait(&handle) == PSRING_OK && sum == options.size);
+    MUST((options.rank == 0) == (strstr(noted, "runs in the call that starts it") != NULL));
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, handles_without_a_thread)
+{
+    const struct job job = {.options = {.size = 3}, .run = do_without_a_thread};
+    run_ranks(&job, 0);
+}
+
 /* -------- a rank that is ahead ---------------------------------------------------------------- */
 
 static atomic_int *ended; /* rank 0's broadcasts so far; shared by the ranks */
@@ -691,14 +725,6 @@ int memfd_create(const char *name, unsigned flags)
         return (int)syscall(SYS_memfd_create, name, flags);
     errno = ENOMEM;
     return -1;
-}
-
-static char noted[1000];
-
-static void note(void *context, const char *line)
-{
-    (void)context;
-    snprintf(noted, sizeof noted, "%s", line);
 }
 
 /* Rank 2, the second host's first rank, lacks memory. All use the ring, and the log reports it. */
