@@ -93,7 +93,7 @@ int coordinator_awaited(const struct coordinator *c, const struct seat *seat)
 uint64_t coordinator_images(const struct coordinator *c, const struct seat *seat)
 {
     const struct member_place *place = &seat->last.place;
-    return place->images + (place->step < c->step ? place->batch : 0);
+    return place->images + (seat->trained && place->step < c->step ? place->batch : 0);
 }
 
 bool coordinator_count(struct coordinator *c, const struct seat *seat)
@@ -282,7 +282,8 @@ static void lose_earlier(struct coordinator *c, const struct seat *seat)
     if (earlier && seat->last.head.type == MEMBERSHIP_DONE) {
         coordinator_forget(c, earlier);
     } else if (earlier) {
-        membership_say(earlier->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_USAGE, REPLACED);
+        if (!seat_is_worker(seat))
+            membership_say(earlier->socket, c->own_job, MEMBERSHIP_END, 0, STATUS_USAGE, REPLACED);
         seat_lost(c, earlier, "has connected again");
     }
 }
@@ -640,7 +641,8 @@ enum status coordinator_record(const struct coordinator *c)
                                 .step = c->step,
                                 .images = c->images,
                                 .worker_count = c->worker_count,
-                                .done = c->done};
+                                .done = c->done,
+                                .ended = c->ended_well};
     memcpy(record.workers, c->workers, sizeof record.workers);
     return job_save(c->options.checkpoint, &record);
 }
@@ -663,7 +665,8 @@ static void take_record(struct coordinator *c, const struct job_record *record)
     c->worker_count = record->worker_count;
     c->done = record->done;
     memcpy(c->workers, record->workers, sizeof c->workers);
-    c->return_by_ns = clock_now_ns() + c->options.timeout_ms * NS_PER_MS;
+    if (!record->ended)
+        c->return_by_ns = clock_now_ns() + c->options.timeout_ms * NS_PER_MS;
 }
 
 /* -------- the interface ----------------------------------------------------------------------- */

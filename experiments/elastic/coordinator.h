@@ -64,6 +64,7 @@ struct job_record {
     uint32_t next_id;
     uint64_t step, images; /* as in struct coordinator, like the next ones */
     int worker_count, done;
+    bool ended; /* the workers know that training has ended */
     uint32_t workers[COORDINATOR_MEMBERS];
 };
 

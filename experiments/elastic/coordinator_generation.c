@@ -281,13 +281,12 @@ static int count_back(const struct coordinator *c)
 }
 
 /* In a durable job workers of the last generation may still come back, with newer weights than
- * those of the file. */
+ * those of the file, or to hear that training has ended. */
 static bool waits_for_return(struct coordinator *c, int64_t now_ns)
 {
-    int awaited = c->worker_count - c->done;
-    int back = c->return_by_ns != 0 ? count_back(c) : awaited;
-    if (back < awaited && now_ns < c->return_by_ns) {
-        say_who_is_there(c, MEMBER_WORKER, back, awaited);
+    int there = count_back(c) + count_in(c, MEMBER_WORKER, SEAT_DONE);
+    if (there < c->worker_count && now_ns < c->return_by_ns) {
+        say_who_is_there(c, MEMBER_WORKER, there, c->worker_count);
         return true;
     }
     c->return_by_ns = 0;
@@ -362,7 +361,11 @@ void generation_settle(struct coordinator *c, int64_t now_ns)
         lose_the_late(c, now_ns);
     if (c->ended || count_in(c, MEMBER_WORKER, SEAT_RUNNING) > 0)
         return;
+    bool all_are_gone = count_back(c) + count_in(c, MEMBER_WORKER, SEAT_DONE) == 0;
+    if (c->running && c->first_id != 0 && all_are_gone && c->return_by_ns == 0)
+        c->return_by_ns = now_ns + c->options.timeout_ms * NS_PER_MS; /* they may have lost it */
     if (c->done > 0) {
+        c->running = false;
         if (!waits_for_return(c, now_ns))
             end_well(c, now_ns);
         return;
@@ -373,8 +376,6 @@ void generation_settle(struct coordinator *c, int64_t now_ns)
         c->failures += c->over;
     if (c->running && c->accounted == 0) /* the lost workers may have had trained weights */
         c->has_weights = true;
-    if (c->running && c->first_id != 0 && count_back(c) == 0) /* all may have lost this server */
-        c->return_by_ns = now_ns + c->options.timeout_ms * NS_PER_MS;
     c->running = false;
     if (c->complete && weights_are_lost(c)) {
         end_without_workers(c);

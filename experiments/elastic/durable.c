@@ -112,6 +112,7 @@ enum status job_save(const char *dir, const struct job_record *record)
     add_own(text, "first-id", "%" PRIu32, record->first_id);
     add_own(text, "next-id", "%" PRIu32, record->next_id);
     add_own(text, "done", "%d", record->done);
+    add_own(text, "ended", "%d", record->ended);
     add(text, "workers", text->workers);
     add_job(text, record->job.options);
     status = checkpoint_save(path, &(struct checkpoint){.model = KIND,
@@ -186,6 +187,7 @@ static enum status read_record(const char *path, const struct checkpoint *file,
     record->first_id = number_of(file, "first-id");
     record->next_id = number_of(file, "next-id");
     record->done = (int)number_of(file, "done");
+    record->ended = number_of(file, "ended") == 1;
     record->step = file->step;
     record->images = file->images;
     read_workers(file, record);

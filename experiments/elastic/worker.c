@@ -27,8 +27,6 @@ static bool is_over(void *member)
  * so that the silent member is named first. */
 enum { LONGER_S = 2 };
 
-enum { JOB_BYTES = 4000 }; /* for the options as text */
-
 /* The last step of a worker. */
 static uint64_t last_step(const struct config *config)
 {
@@ -354,6 +352,7 @@ static enum status train_in_worlds(const struct config *config, struct generatio
         world_newcomers(*world, g->weights ? g->own.step : 0,
                         generation_workers_most(config, g->dataset));
         world_fail(*world, status, "another rank has left this world");
+        log_info("the workers have failed to average: looks for those that are left");
         TRY(world_shrink(&next, *world, status == STATUS_TIMEOUT,
                          (int64_t)(config->timeout * 1000)));
         world_close(world);

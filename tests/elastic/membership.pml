@@ -119,6 +119,7 @@ byte expected, done;
 bool awaits; /* waits for these to return */
 byte images; /* of workers that are done; in the record, like the next one */
 byte end_step;
+bool end_recorded; /* the workers know that training has ended */
 
 /* A member: what it knows of the job. */
 byte known[MEMBERS]; /* its generation, and whether it takes part in it: */
@@ -283,6 +284,7 @@ inline end_well()
     all = 0;
     lost_one = lost_one || expected != done;
     done = expected;
+    end_recorded = true;
 #endif
     end_all()
 }
@@ -507,7 +509,8 @@ inline begin()
     best = 0
 }
 
-#define MISSING(i) (HAS(expected & ~done, i) && seat[i] != SEAT_WAITING)
+#define MISSING(i) \
+    (HAS(expected, i) && !end_recorded && seat[i] != SEAT_WAITING && seat[i] != SEAT_DONE)
 #if WORKERS > 2
 #define AWAITS (awaits && (MISSING(0) || MISSING(1) || MISSING(2)))
 #else
@@ -565,6 +568,11 @@ inline settle()
     if
     :: job_ended || COUNT_IN(SEAT_RUNNING) > 0
     :: else ->
+        if
+        :: DURABLE && running && COUNT_IN(SEAT_WAITING) + COUNT_IN(SEAT_DONE) == 0 -> awaits = true
+        :: else
+        fi;
+        running = running && done == 0;
         if
 #ifndef FAULT_AFTER_DONE
         :: done > 0 && !AWAITS -> end_well()
@@ -985,6 +993,8 @@ end_wait:
         EACH(IS_SILENT)
 #if RESTARTS
         :: restarts > 0 && generation > 0 && (!job_ended || done > 0) -> event = EVENT_RESTART
+#endif
+#if DURABLE
         :: awaits && !job_ended && AWAITS -> event = EVENT_PATIENCE
 #endif
         fi;

@@ -509,14 +509,19 @@ static void *train_to_the_end(void *argument)
     return NULL;
 }
 
+static void wait_for_done(int count)
+{
+    struct job_record record;
+    for (record.done = 0; record.done < count; usleep(1000))
+        read_record(&record);
+    cr_assert_eq(record.images, 72 * count);
+}
+
 /* Returns when the record says that training has ended. */
 static void finish(struct one *one)
 {
-    struct job_record record;
     cr_assert_eq(pthread_create(&one->thread, NULL, train_to_the_end, one), 0);
-    for (record.done = 0; record.done == 0; usleep(1000))
-        read_record(&record);
-    cr_assert_eq(record.images, 72);
+    wait_for_done(1);
 }
 
 /* All images of two workers: 9 steps of 8 images each. */
@@ -631,6 +636,31 @@ Test(durable, a_server_returns_after_training_has_ended)
     end_durable();
 }
 
+/* It dies between the two. The first of the workers does not end it: the other one would look for
+ * it in vain. */
+Test(durable, a_server_that_starts_again_waits_for_all_to_hear_of_the_end)
+{
+    timeout_ms = 3600 * 1000;
+    begin(2);
+    int first = done_raw(FIRST_ID + 1);
+    wait_for_done(1);
+    restart(2);
+    stream_close(&first);
+    returns(&server, 9);
+    int other = done_raw(FIRST_ID + 2);
+    wait_for_done(2);
+    monitor_enter(&coordinator->monitor);
+    cr_assert(!coordinator->ended);
+    monitor_leave(&coordinator->monitor);
+    first = done_raw(FIRST_ID + 1);
+    await_frame(other, MEMBERSHIP_END, STATUS_OK);
+    await_frame(first, MEMBERSHIP_END, STATUS_OK);
+    end_meeting(&server, STATUS_STOPPED);
+    stream_close(&other);
+    stream_close(&first);
+    end_durable();
+}
+
 /* One worker has trained to the end. The other one has lost the connection, and returns. */
 Test(durable, who_has_trained_to_the_end_is_not_waited_for)
 {
@@ -689,7 +719,8 @@ Test(durable, a_job_whose_training_has_ended_only_ends)
                                 .next_id = FIRST_ID + 3,
                                 .worker_count = 1,
                                 .workers = {FIRST_ID + 1},
-                                .done = 1};
+                                .done = 1,
+                                .ended = true};
     struct config config;
     parse_serve(&config, &record);
     snprintf(path, sizeof path, "%s/weights.checkpoint", folder);
