@@ -1,6 +1,6 @@
 /*
  * Bytes and time of the all-reduces of this folder: the ring, halving-doubling, the double binary
- * tree, hierarchical. Pure.
+ * tree, hierarchical.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -124,7 +124,8 @@ static void add_ring_messages(struct cost_messages *messages, const struct sched
     messages->all += step * (double)schedule_steps(schedule);
 }
 
-/* One message for each segment of the 2(W-1) steps. With pair.c: one for each piece. */
+/* One message for each segment of the 2(W-1) steps that has elements. With pair.c: one for each
+ * piece. */
 static struct cost_messages ring_messages(const struct topology *topology, const int *hosts,
                                           size_t count, const struct comm_options *options)
 {

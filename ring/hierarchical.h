@@ -62,7 +62,7 @@ struct hosts_place {
     int across; /* index among the workers of all hosts with that local number */
 };
 
-/* (workers) The place of each worker, in O(workers). The caller frees them. NULL: no
+/* (workers) The place of each worker, in O(workers + hosts). The caller frees them. NULL: no
  * memory. */
 struct hosts_place *hosts_places(const int *hosts, int workers);
 

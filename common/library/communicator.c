@@ -34,8 +34,9 @@ size_t operation_element_bytes(enum psring_type type)
  *    root + 1         [0][1][2][3]
  *    root + 2            [0][1][2][3]        time ->
  *
- * Bytes: every rank except the last sends all data once. Time: M/B plus N-2 segments. Every rank
- * receives from its left neighbour, so the slots are the same for every root.
+ * Bytes: every rank except the last sends all data once. Time: M/B plus N-2 segments, if
+ * two credits (below) fill the link for a round trip. Every rank receives from its left neighbour,
+ * so the slots are the same for every root.
  *
  * Credits: after every CREDIT_SEGMENTS segments, counted over all broadcasts of the communicator, a
  * rank sends an empty message to its left neighbour. That one is never more than two credits ahead,

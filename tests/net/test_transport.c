@@ -214,9 +214,13 @@ Test(transport, a_long_vector_may_be_ahead)
 {
     const struct message_call call = {
         .what = MESSAGE_ALLREDUCE, .dtype = MESSAGE_FLOAT32, .count = (uint64_t)1 << 28};
-    for (uint64_t i = 0; i < 13; i++)
+    const struct message_call next = {
+        .what = MESSAGE_ALLREDUCE, .dtype = MESSAGE_FLOAT32, .count = 1};
+    for (uint64_t i = 0; i < 12; i++)
         cr_assert_eq(deliver_of(&call, 2, i, (size_t)1 << 28), STATUS_OK);
-    cr_expect_eq(deliver_of(&call, 2, 13, (size_t)1 << 28), STATUS_PROTOCOL);
+    cr_expect_eq(deliver_of(&next, 2, 12, 4), STATUS_OK); /* a short call follows */
+    cr_expect_eq(deliver_of(&call, 2, 13, (size_t)1 << 28), STATUS_OK);
+    cr_expect_eq(deliver_of(&next, 2, 14, 4), STATUS_PROTOCOL);
 }
 
 static const struct message expected = {

@@ -27,11 +27,12 @@
 enum { MESSAGE_HEADER_BYTES = 64, MESSAGE_VERSION = 2, MESSAGE_KIND_AT = 6 };
 
 enum message_kind {
-    MESSAGE_SEGMENT = 1, /* an all-reduce without servers, a broadcast: part of a vector */
-    MESSAGE_PUSH = 2,    /* worker to server: a gradient chunk */
-    MESSAGE_PULL = 3,    /* server to worker: the reduced chunk, or fresh parameters */
-    MESSAGE_BYE = 4,     /* worker to server: its last message; no payload */
-    MESSAGE_PAUSE = 5,   /* worker to server: its last message until they have met; no payload */
+    /* An all-reduce without servers, a broadcast: part of a vector. Backwards: an empty credit. */
+    MESSAGE_SEGMENT = 1,
+    MESSAGE_PUSH = 2,  /* worker to server: a gradient chunk */
+    MESSAGE_PULL = 3,  /* server to worker: the reduced chunk, or fresh parameters */
+    MESSAGE_BYE = 4,   /* worker to server: its last message; no payload */
+    MESSAGE_PAUSE = 5, /* worker to server: its last message until they have met; no payload */
     /* For servers that own the parameters (common/comm/comm_options.h): */
     MESSAGE_STORE = 6, /* worker to server: a chunk of array number `step` */
     MESSAGE_FETCH = 7, /* worker to server: requests such a chunk; no payload */

@@ -28,16 +28,27 @@ void *fifo_push(struct fifo *fifo, size_t entry_bytes)
     return fifo_at(fifo, entry_bytes, fifo->count++);
 }
 
+static uint64_t vector_bytes(const struct message_call *call)
+{
+    return call->what == MESSAGE_NO_CALL ? 0 : call->count * message_element_bytes(call->dtype);
+}
+
 /* How many bytes a peer may have sent ahead. An all-reduce over the ring sends almost twice its
  * vector ahead if the receiver's own link is the slowest: the end of one call, and the beginning
- * of the next. */
-static uint64_t unexpected_bytes_most(const struct transport *transport,
+ * of the next. Messages of these calls may wait: this rank's, the oldest one's and `call`. */
+static uint64_t unexpected_bytes_most(const struct transport *transport, struct fifo *waiting,
                                       const struct message_call *call)
 {
     enum { ALWAYS = 1 << 30 };
-    uint64_t vector_bytes =
-        call->what == MESSAGE_NO_CALL ? 0 : call->count * message_element_bytes(call->dtype);
-    return ALWAYS + transport->limits.length_max + 2 * vector_bytes;
+    const struct unexpected_message *oldest = NULL;
+    uint64_t most = vector_bytes(&transport->call);
+    if (waiting->count > 0)
+        oldest = fifo_at(waiting, sizeof *oldest, 0);
+    if (oldest && vector_bytes(&oldest->message.call) > most)
+        most = vector_bytes(&oldest->message.call);
+    if (vector_bytes(call) > most)
+        most = vector_bytes(call);
+    return ALWAYS + 2 * (transport->limits.length_max + most);
 }
 
 /* Takes the payload, also on an error (logged): out of memory, or far more than a peer may have
@@ -49,7 +60,7 @@ static enum status unexpected_push(struct transport *transport, const struct mes
     struct transport_peer *peer = &transport->peers[message->sender];
     struct fifo *queue = &peer->unexpected;
     bool many = queue->count == UNEXPECTED_MOST ||
-                peer->unexpected_bytes > unexpected_bytes_most(transport, &message->call);
+                peer->unexpected_bytes > unexpected_bytes_most(transport, queue, &message->call);
     struct unexpected_message *last = many ? NULL : fifo_push(queue, sizeof *last);
     if (last) {
         *last = (struct unexpected_message){*message, payload};
