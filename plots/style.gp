@@ -9,7 +9,7 @@ set encoding utf8
 # (report/palette.css).
 
 array COLOUR[15] = ["#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#8B6B3D", "#0072B2", "#56B4E9", "#009E73", "#000000", "#A39800", "#A50F15"]
-array SHAPE[15] = [5, 9, 11, 15, 5, 9, 11, 15, 3, 7, 4, 12, 6, 13, 8]
+array SHAPE[15] = [5, 9, 11, 15, 4, 8, 10, 14, 3, 7, 4, 12, 6, 13, 8]
 load "names.gp" # LABEL, the names of the series (results_series_name)
 # Colour of servers in workers, in figures that also show dedicated servers.
 IN_WORKERS = "#B79AD6"

@@ -59,12 +59,6 @@ enum status status_from_errno(int error)
     }
 }
 
-void check_failed(const char *condition, const char *file, int line)
-{
-    fprintf(stderr, "psring: %s:%d: CHECK failed: %s (a bug in psring)\n", file, line, condition);
-    abort();
-}
-
 static _Atomic int log_level = LOG_INFO;
 static _Atomic unsigned errors;
 static log_sink *_Atomic sink; /* NULL: stderr */
@@ -119,6 +113,14 @@ static void put(const char *lines, size_t length, unsigned number_of_errors)
         return;
     atomic_fetch_add(&errors, number_of_errors);
     fwrite(lines, 1, length, taken.out ? taken.out : stderr);
+}
+
+void check_failed(const char *condition, const char *file, int line)
+{
+    if (pthread_mutex_trylock(&held.lock) == 0) /* what is held may explain it */
+        put(held.errors.text, held.errors.used, held.errors.errors);
+    fprintf(stderr, "psring: %s:%d: CHECK failed: %s (a bug in psring)\n", file, line, condition);
+    abort();
 }
 
 /* False: no space is left. */

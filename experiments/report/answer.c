@@ -148,7 +148,7 @@ const char *text_next_entry(const char *entry)
 const char answer_names[] =
     "W: number of workers. servers: on further machines. in workers: on the workers' machines. + "
     "W/2: and W/2 on\n                further machines. in the switch: where the links meet. rhd: "
-    "halving-doubling. tree: double binary tree.";
+    "halving-doubling. tree: double binary tree. MPI_Allreduce: the fastest of its algorithms.";
 
 /* The number of machines that a configuration with this number of workers would need. 0: it was not
  * left out. */
@@ -259,8 +259,6 @@ static void add_claim(struct answer *answer, const struct run *run, enum column 
             line_add(&line, "; with %s", text_counted(workers, "worker").text);
         if (steady > 0 && steady < measured)
             line_add(&line, " (with %d: not steady, or one start)", measured);
-        else if (steady == 0)
-            line_add(&line, "; no steady measurement");
     }
     if (needed > 0)
         line_add(&line, " (%s would need %d machines)", text_counted(most, "worker").text, needed);
@@ -360,7 +358,7 @@ static void add_by_size(struct answer *answer, const struct results *results)
     answer->count++;
 }
 
-/* -------- in five lines ----------------------------------------------------------------------- */
+/* -------- in six lines ------------------------------------------------------------------------ */
 
 /* The point of a column at the size of the tables; NULL: not measured, or without a time. */
 static const struct point *focus_point(const struct results *results, enum column column,
@@ -444,7 +442,7 @@ static void add_change(struct line *line, const struct results *results, int wor
     line_add(line, ".");
 }
 
-/* Makes the five lines. They are about the largest number of workers with which the ring and one
+/* Makes these lines. They are about the largest number of workers with which the ring and one
  * server have undisturbed measurements from two starts. Without any: the largest of all. */
 static void add_brief(struct answer *answer, const struct results *results)
 {

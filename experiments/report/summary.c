@@ -464,9 +464,8 @@ static void print_winners(const struct results *results, int *section, FILE *out
     if (count > 0)
         fprintf(out,
                 "\n  Several names: no difference between the first and the others. In "
-                "parentheses: the "
-                "least median, but no verdict,\n  because a way has one start, is not steady, or "
-                "has fewer than six "
+                "parentheses: some way\n  has no verdict against the first, because one of the two "
+                "has one start, is not steady, or has fewer than six "
                 "iterations.\n  Of the ways measured, theory names the one with the least median, "
                 "or one at most %.0f%% slower, "
                 "in %zu of %zu cells; in the worst\n  cell its choice is %.0f%% slower. Theory "
@@ -592,6 +591,9 @@ static void print_accuracy(const struct run *run, int *section, FILE *out)
     else if (run->agreement == AGREEMENT_SETTINGS && more)
         fprintf(out, "\n  These trainings are not compared: no two have equal settings and known "
                      "weights.\n");
+    else if (run->agreement == AGREEMENT_SETTINGS && strcmp(run->setting, "settings_sha256") == 0)
+        fprintf(out, "\n  These trainings are not compared: not all of their settings are known to "
+                     "be equal.\n");
     else if (run->agreement == AGREEMENT_SETTINGS)
         fprintf(out, "\n  These trainings are not compared: they differ in %s ('%s' and '%s').\n",
                 run->setting, csv_table_field(table, run->one->row, run->setting),

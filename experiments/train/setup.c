@@ -357,6 +357,7 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     own.lr = t->lr;
     if (own.status == STATUS_OK)
         own.status = dataset_sum(t->dataset, own.data_sha256);
+    memcpy(t->data_sha256, own.data_sha256, sizeof t->data_sha256);
     struct opened first = own;
     status = world_broadcast(world, NULL, &first, sizeof first);
     if (holds)

@@ -99,8 +99,9 @@ enum status train_check_weights(struct trainer *t)
                       "discard the run and please report this",
                       (unsigned long long)t->step, t->config->train.paced ? "gradients" : "weights",
                       w, all[w], all[0], t->backend->name);
-        TRY(comm_barrier(t->sync.comm)); /* rank 0 must log it before a rank ends the others */
-        TRY(STATUS_WRONG);
+        (void)comm_barrier(t->sync.comm); /* rank 0 must log it before a rank ends the others */
+        status = STATUS_WRONG;
+        break;
     }
 out:
     free(all);
@@ -184,6 +185,7 @@ out:
 struct description {
     struct checkpoint_option options[24];
     char values[24][OPTIMIZER_TEXT_BYTES], done[48];
+    size_t bits_count; /* these options decide all bits, if the order of sums is the same */
     struct checkpoint checkpoint; /* without the arrays */
 };
 
@@ -319,11 +321,12 @@ static void describe(const struct trainer *t, const struct checkpoint *loaded,
         steps->expected = run->done;
         steps->advice = "this many are done; give more --epochs or --steps";
     }
-    /* Sums depend on their order. The ring's order depends on chunk boundaries. */
-    add_option(run, "reduce-order", "%s", config_reduce_order_name(config));
     add_option(run, "bucket-mb", "%.9g", config->bucket_mb);
     add_option(run, "compress", "%s", compress_names[config->compress]);
     add_option(run, "error-feedback", "%s", config_error_feedback_name(config));
+    run->bits_count = run->checkpoint.option_count;
+    /* Sums depend on their order. The ring's order depends on chunk boundaries. */
+    add_option(run, "reduce-order", "%s", config_reduce_order_name(config));
     /* Another order of sums or another processor gives other bits, but the same training. */
     describe_backend(t, backend);
     add_option(run, "backend", "%s", any_backend ? "any" : backend)->may_differ = true;
@@ -340,10 +343,11 @@ enum status train_sum_settings(struct trainer *t)
     char text[OPTIMIZER_TEXT_BYTES + 64];
     describe(t, NULL, &run);
     TRY(sha256_init(&sum));
-    snprintf(text, sizeof text, "%s %s %" PRIu64 "\n", run.checkpoint.model,
-             run.checkpoint.optimizer, run.checkpoint.seed);
+    snprintf(text, sizeof text, "%s %s %" PRIu64 " %s, from step %" PRIu64 "\n",
+             run.checkpoint.model, run.checkpoint.optimizer, run.checkpoint.seed, t->data_sha256,
+             t->first_step);
     sha256_update(&sum, text, strlen(text));
-    for (size_t i = 0; strcmp(run.options[i].name, "backend") != 0; i++) { /* then: who adds */
+    for (size_t i = 0; i < run.bits_count; i++) {
         snprintf(text, sizeof text, "%s=%s\n", run.options[i].name, run.options[i].value);
         sha256_update(&sum, text, strlen(text));
     }

@@ -342,13 +342,14 @@ struct trainer {
     /* The position of the run. */
     train_step_function *step_once;
     uint64_t steps_per_epoch, total_steps;
-    uint64_t schedule_steps;       /* of a run that always has the present number of workers */
-    uint64_t step;                 /* done, over all epochs */
-    uint64_t step_images;          /* of the running step, on this process */
-    float step_lr;                 /* of the running step, if there is an optimizer */
-    struct range_sum whole;        /* of the running step; other sums are in batches and sync */
-    int64_t comm_busy_ns;          /* comm_busy_ns at the step's beginning */
-    uint64_t first_step;           /* of this process: another run did the earlier steps */
+    uint64_t schedule_steps; /* of a run that always has the present number of workers */
+    uint64_t step;           /* done, over all epochs */
+    uint64_t step_images;    /* of the running step, on this process */
+    float step_lr;           /* of the running step, if there is an optimizer */
+    struct range_sum whole;  /* of the running step; other sums are in batches and sync */
+    int64_t comm_busy_ns;    /* comm_busy_ns at the step's beginning */
+    uint64_t first_step;     /* of this process: another run did the earlier steps */
+    char data_sha256[SHA256_HEX_SIZE];
     struct position start;         /* all 0, except in a later generation of an elastic job */
     struct generation *generation; /* of an elastic job; else NULL */
     struct checkpoint *resumed;    /* rank 0, from train_load to train_share_state */
@@ -413,8 +414,8 @@ enum status train_share_state(struct trainer *t);
 /* Collective over the workers. Does nothing without --checkpoint. */
 enum status train_save(struct trainer *t);
 
-/* Sets report.settings_sha256: the sum of all settings that decide bits with --reduce-order ring.
- */
+/* Sets report.settings_sha256: the sum of data, first step and all settings. Runs with equal sums
+ * and the same order of addition have the same bits. */
 enum status train_sum_settings(struct trainer *t);
 /* Not collective: loads the state of worker 0 from the newest checkpoint, except the residuals of
  * averaging. Without a checkpoint it logs that the run starts from step 0, or fails if --resume

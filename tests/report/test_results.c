@@ -614,7 +614,8 @@ Test(results, the_same_order_must_give_the_same_weights)
 /* Some settings have no column. A file of an earlier version has no sum of them. */
 Test(results, other_settings_may_give_other_weights)
 {
-    const char *differ = "These trainings are not compared: they differ in settings_sha256";
+    const char *differ =
+        "These trainings are not compared: not all of their settings are known to be equal.";
     settings = "";
     add_training("ps", "real", 51200, "aaaa", "ring");
     add_training("ring", "real", 51200, "bbbb", "ring");
