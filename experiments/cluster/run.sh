@@ -39,7 +39,7 @@ exec_on_host()
 }
 
 # The first process of the run's process namespace. When it ends, the kernel ends every process of the run, on all
-# hosts. mpirun's own words go to the file $1, because psring's last line names the rank that failed.
+# hosts. mpirun's own words go to the file $1: they would follow psring's last line, which names the rank that failed.
 # shellcheck disable=SC2016  # expanded by the shell that runs it
 RUN_INIT='
 trap "[ -z \$child ] || kill -TERM \$child" TERM
@@ -123,8 +123,10 @@ wait_until_begun()
 {
     local deadline=$((SECONDS + launch_timeout))
     until has_begun || ! kill -0 "$run_pid" 2>/dev/null; do
-        ((SECONDS < deadline)) ||
+        if ((SECONDS >= deadline)); then
+            print_words >&2
             stop_run 1 "the ranks have not begun within $launch_timeout s: $(find_hindrance)"
+        fi
         sleep 0.1
     done
 }
@@ -184,6 +186,7 @@ run()
 
     local run_directory run_pid
     run_directory=$(mktemp -d "$STATE/$name/run.XXXXXX")
+    : >"$run_directory/mpirun"
     write_agent
     start_mpirun "$@" &
     run_pid=$!
@@ -193,23 +196,33 @@ run()
     wait_until_begun
     local status=0
     wait $run_pid || status=$?
-    report_losses "$1" >&2
+    report_end "$1" $status >&2
     rm -rf "$run_directory"
     return $status
 }
 
-# Prints which rank mpirun has lost. The other ranks do not know it before they have met.
-report_losses() # COMMAND
+# Prints mpirun's words. One warning is about a race with our agent, and harmless.
+print_words()
+{
+    grep -Ev '^-*$|Warning: setpgid' "$run_directory/mpirun" || true
+}
+
+# Prints which rank mpirun has lost: the other ranks do not know it before they have met. Prints mpirun's words if no rank
+# can have said what they say.
+report_end() # COMMAND STATUS
 {
     local words=$run_directory/mpirun host
+    sed -n 's/^mpirun noticed that process rank \(.*\) with PID .* on node \(.*\) exited on \(signal .*\)\.$/vcluster.sh: rank \1 on \2 was ended by \3/p' "$words"
+    while read -r host; do
+        echo "vcluster.sh: rank $(first_rank_on "$host") on host$host is lost, its host does not answer"
+    done < <(sed -n 's/^ *Remote daemon:.* on node host//p' "$words")
     if ! compgen -G "$run_directory/rank.*" >/dev/null; then
         echo "vcluster.sh: mpirun could not start $1:"
-        grep -Ev '^-*$|Warning: setpgid' "$words" || true # the warning is about a race with our agent, and harmless
-        return
+        print_words
+    elif [[ ${extra[*]} == *_verbose* ]] ||
+        { (($2 != 0)) && ! grep -qE 'Exit code:|MPI_ABORT was invoked|exited on signal|Remote daemon:' "$words"; }; then
+        print_words
     fi
-    sed -n 's/^mpirun noticed that process rank \(.*\) with PID .* on node \(.*\) exited on \(signal .*\)\.$/vcluster.sh: rank \1 on \2 was ended by \3/p' "$words"
-    host=$(sed -n 's/^ *Remote daemon:.* on node host//p' "$words")
-    [[ ! $host ]] || echo "vcluster.sh: rank $(first_rank_on "$host") on host$host is lost, its host does not answer"
 }
 
 # Becomes mpirun, in a new session and process namespace. Ends with this script, even after a SIGKILL.
