@@ -15,10 +15,10 @@ plot NaN with linespoints ls 1 title ONLY_LEFT("1"), NaN with linespoints ls 4 t
          using (column(SERIES) == word(LIST, k) + 0 && CONDITION(0) ? column(X) : NaN):(Y(0)):(column(LOW)):(column(HIGH)) \
          with yerrorbars lc rgb COLOUR[int(word(LIST, k))] lw 1.2 pt 0 notitle, \
      for [k = 1:words(LIST)] points \
+         using (column(SERIES) == word(LIST, k) + 0 && CONDITION(0) && column(DOUBTFUL) == 1 ? column(X) : NaN):(Y(0)) \
+         with points lc rgb COLOUR[int(word(LIST, k))] pt 2 ps 1.8 lw 1.6 notitle, \
+     for [k = 1:words(LIST)] points \
          using (column(SERIES) == word(LIST, k) + 0 && CONDITION(0) ? column(X) : NaN):(Y(0)) \
          smooth unique with linespoints ls int(word(LIST, k)) title LEGEND ? LABEL[int(word(LIST, k))] : "", \
-     for [k = 1:words(LIST)] points \
-         using (column(SERIES) == word(LIST, k) + 0 && CONDITION(0) && column(DOUBTFUL) == 1 ? column(X) : NaN):(Y(0)) \
-         with points ls 41 notitle, \
      NaN with points ls 41 title LEGEND && HAS_DOUBTFUL ? "CPU-limited, disturbed or not steady" : "", \
      NaN with lines ls 39 title LEGEND && HAS_THEORY ? THEORY_NAME : ""

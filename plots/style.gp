@@ -8,19 +8,18 @@ set encoding utf8
 # plus 20. Style 39 is all theory in a key, 40 a limit. The page of psring report has the same colours
 # (report/palette.css).
 
-array COLOUR[15] = ["#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#8B6B3D", "#0072B2", "#56B4E9", "#009E73", "#000000", "#A39800", "#A50F15"]
+array COLOUR[15] = ["#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#E69F00", "#E69F00", "#CC79A7", "#B79AD6", "#8B6B3D", "#0072B2", "#56B4E9", "#009E73", "#000000", "#A39800", "#A50F15"]
 array SHAPE[15] = [5, 9, 11, 15, 4, 8, 10, 14, 3, 7, 4, 12, 6, 13, 8]
 load "names.gp" # LABEL, the names of the series (results_series_name)
-# Colour of servers in workers, in figures that also show dedicated servers.
-IN_WORKERS = "#B79AD6"
+IN_WORKERS = COLOUR[8] # servers in workers: lighter than dedicated ones, and open
 do for [i = 1:15] {
     # The ring's line is wide and MPI_Allreduce's thin, so that both show where they coincide.
     set style line i lc rgb COLOUR[i] pt SHAPE[i] ps (i > 10 ? 1.5 : 0.9) lw (i == 10 ? 4 : i == 12 ? 1 : 1.8)
     set style line 20 + i lc rgb COLOUR[i] lw 1.1 dt 2
 }
 set style line 39 lc rgb "#444444" lw 1.1 dt 2
-# Style 41 is a cross over a point that may not show the network (results_is_sound).
-set style line 41 lc rgb "#000000" pt 2 ps 1.3 lw 1.2
+# Style 41 is a cross behind a point that may not show the network (results_is_sound), in a key.
+set style line 41 lc rgb "#444444" pt 2 ps 1.8 lw 1.6
 set style line 40 lc rgb "#555555" lw 1.5 dt 3
 set grid lc rgb "#dddddd" lt 1 lw 1
 set border 3

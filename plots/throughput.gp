@@ -16,7 +16,6 @@ do for [i = 1:words(counts)] { set xtics add (word(counts, i) int(word(counts, i
 set title sprintf("Training %s, %g ms of computation per step (%d images per worker)\n%s", TRAINED, PACED_MS, BATCH, where)
 
 DRAWN = "1 4 8 10 12"
-set style line 8 lc rgb IN_WORKERS pt 11 ps 0.9 lw 1.8
 
 do for [t = 1:terminals] {
     eval terminal(t, "throughput", 700, 460)

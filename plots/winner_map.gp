@@ -4,7 +4,7 @@ load "style.gp"
 
 array KIND[9] = [LABEL[10], LABEL[11], LABEL[11] . " radix > 2", LABEL[13], "hierarchical", \
     "servers in workers", "servers on further machines", "W in workers + further", LABEL[14]]
-array LOOK[9] = [COLOUR[10], COLOUR[11], "#BFE3F7", "#444444", COLOUR[12], IN_WORKERS, COLOUR[8], COLOUR[9], COLOUR[14]]
+array LOOK[9] = [COLOUR[10], COLOUR[11], "#BFE3F7", "#444444", COLOUR[12], IN_WORKERS, COLOUR[4], COLOUR[9], COLOUR[14]]
 array NAME_OF[5] = ["workers alone", "workers alone, in racks", "4 workers a host", "with W further machines", \
     "with a server in the switch"]
 array WIRING[5] = ["flat", "racks", "shared hosts", "flat", "flat"]

@@ -146,9 +146,10 @@ const char *text_next_entry(const char *entry)
 }
 
 const char answer_names[] =
-    "W: number of workers. servers: on further machines. in workers: on the workers' machines. + "
-    "W/2: and W/2 on\n                further machines. in the switch: where the links meet. rhd: "
-    "halving-doubling. tree: double binary tree. MPI_Allreduce: the fastest of its algorithms.";
+    "W: number of workers. servers: on further machines. in workers: on the workers' machines.\n"
+    "                + W/2: and W/2 on further machines. in the switch: where the links meet. rhd: "
+    "halving-doubling.\n"
+    "                tree: double binary tree. MPI_Allreduce: the fastest of its algorithms.";
 
 /* The number of machines that a configuration with this number of workers would need. 0: it was not
  * left out. */
@@ -455,6 +456,7 @@ static void add_brief(struct answer *answer, const struct results *results)
     const struct point *server = focus_point(results, COLUMN_PS1, workers);
     for (int i = 0; i < ANSWER_BRIEF_LINES; i++)
         line[i] = line_in(answer->brief[i], sizeof answer->brief[i]);
+    line_add(&line[5], "Names:        %s", answer_names);
     if (!ring) {
         line_add(&line[0], "Winner:       unknown, because the ring was not measured");
         return;
@@ -495,7 +497,6 @@ static void add_brief(struct answer *answer, const struct results *results)
         line_add(&line[3], "none: %s.", lead.why);
     if (!steady)
         line_add(&line[3], " No number of workers has a steady measurement of both.");
-    line_add(&line[5], "Names:        %s", answer_names);
     line_add(&line[4], "Would change: ");
     add_change(&line[4], results, workers, winner);
 }
