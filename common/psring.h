@@ -275,10 +275,10 @@ PSRING_API enum psring_status psring_all_gather(struct psring *comm, void *data,
                                                 enum psring_type type);
 
 /* data (count): copies the data of `root` to every rank, from rank to rank in segments of 256 KB.
- * Every rank except the last sends M. After every 16 segments, counted over all broadcasts of the
- * communicator, an empty message goes back, and the rank waits for the one before: do not rely on a
- * return before others have called. No rank is more than 32 segments (8 MB) ahead of the next one,
- * so the rate is at most 8 MB in a round trip. */
+ * Every rank except the last sends M. An empty message goes back after every 16 segments of all
+ * broadcasts of the communicator. A rank waits for it, so do not rely on a return before others
+ * have called. No rank is more than 32 segments (8 MB) ahead of the next one, so the rate is at
+ * most 8 MB in a round trip. */
 PSRING_API enum psring_status psring_broadcast(struct psring *comm, void *data, size_t count,
                                                enum psring_type type, int root);
 

@@ -32,7 +32,7 @@
 
 /* Chunk c starts at rank c and is complete at rank c-1. Rank r therefore sends every chunk but r+1,
  * which ends at rank r. It receives what rank r-1 sends. */
-struct cost_traffic ring_cost_reduce_scatter(const struct cost_shape *shape, int rank)
+static struct cost_traffic reduce_scatter_traffic(const struct cost_shape *shape, int rank)
 {
     int workers = shape->topology.workers;
     uint64_t all = cost_bytes(shape, shape->count);
@@ -42,16 +42,12 @@ struct cost_traffic ring_cost_reduce_scatter(const struct cost_shape *shape, int
                                  all - cost_part_bytes(shape, workers, rank)};
 }
 
-/* Chunk r+1 starts at rank r and ends at rank r-1. Rank r therefore sends every chunk but r+2. */
-struct cost_traffic ring_cost_all_gather(const struct cost_shape *shape, int rank)
-{
-    return ring_cost_reduce_scatter(shape, rank + 1);
-}
-
+/* In the all-gather chunk r+1 starts at rank r and ends at rank r-1. Rank r therefore sends every
+ * chunk but r+2, like rank r+1 before. */
 static struct cost_traffic ring_traffic(const struct cost_shape *shape, int rank)
 {
-    struct cost_traffic scatter = ring_cost_reduce_scatter(shape, rank);
-    struct cost_traffic gather = ring_cost_all_gather(shape, rank);
+    struct cost_traffic scatter = reduce_scatter_traffic(shape, rank);
+    struct cost_traffic gather = reduce_scatter_traffic(shape, rank + 1);
     return (struct cost_traffic){scatter.sent_bytes + gather.sent_bytes,
                                  scatter.received_bytes + gather.received_bytes};
 }

@@ -177,10 +177,6 @@ enum status tree_schedule_init(struct halving_schedule *schedule, int workers, i
 
 extern const struct cost_formula ring_cost;
 
-/* The two phases separately. */
-struct cost_traffic ring_cost_reduce_scatter(const struct cost_shape *shape, int rank);
-struct cost_traffic ring_cost_all_gather(const struct cost_shape *shape, int rank);
-
 /* The time of any ring in which every worker has its own link. For workers that share a host's link
  * use ring_cost's time: that of the link that most workers send over. */
 double ring_cost_time_s(const struct cost_shape *shape, const struct cost_link *link);

@@ -84,8 +84,8 @@ void log_release(bool wanted);
 
 /*
  * Between these two calls, the errors of all threads are kept instead of written; other lines are
- * not. It is for errors that a process can survive, and then replaces by what it has found out.
- * log_hold_errors drops the errors that are held already, and log_release_errors writes them. With
+ * not. A process that survives such errors replaces them by what it has found out.
+ * log_hold_errors drops the errors that are held already. log_release_errors writes them. With
  * LOG_DEBUG, and beyond 4 KB, errors are written at once.
  */
 void log_hold_errors(void);

@@ -129,7 +129,7 @@ const struct point *results_over(const struct results *results, enum column colu
 /* The name of a column's configuration with this number of workers, cut to `size`. */
 void results_column_name(enum column column, int workers, char *text, size_t size);
 
-/* "W servers": its name for readers, whatever the number of workers. */
+/* Its name for readers is the same for all numbers of workers: "W servers". */
 const char *results_column_title(enum column column);
 
 /* The gradient of keras-cnn if it was measured with this number of workers, else the largest size.
@@ -236,7 +236,7 @@ enum agreement {
 
 /* Compares each real training with each other one. `one` and `two` become the first pair with the
  * returned agreement, or NULL with fewer than two trainings. `setting`: the column that differs
- * (AGREEMENT_SETTINGS), else NULL. */
+ * (AGREEMENT_SETTINGS). NULL: another setting differs, or they are not all known. */
 enum agreement trainings_agree(const struct trainings *trainings, const struct training **one,
                                const struct training **two, const char **setting);
 

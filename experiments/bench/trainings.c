@@ -160,10 +160,7 @@ void trainings_free(struct trainings *trainings)
     *trainings = (struct trainings){0};
 }
 
-/* The sum of all settings that decide bits, some of which have no column. */
-static const char SETTINGS[] = "settings_sha256";
-
-/* Compares two real trainings. */
+/* Compares two real trainings. Some settings have no column, but all are in settings_sha256. */
 static enum agreement agreement_of(const struct csv_table *table, size_t first, size_t second,
                                    const char **setting)
 {
@@ -184,10 +181,9 @@ static enum agreement agreement_of(const struct csv_table *table, size_t first, 
         return AGREEMENT_NONE;
     if (has_same(table, "weights_sha256", first, second))
         return AGREEMENT_BITS;
-    if (!*csv_table_field(table, first, SETTINGS) || !has_same(table, SETTINGS, first, second)) {
-        *setting = SETTINGS;
+    if (!*csv_table_field(table, first, "settings_sha256") ||
+        !has_same(table, "settings_sha256", first, second))
         return AGREEMENT_SETTINGS;
-    }
     const bool ordered = strcmp(csv_table_field(table, first, "reduce_order"), "ring") == 0 &&
                          strcmp(csv_table_field(table, second, "reduce_order"), "ring") == 0;
     return ordered ? AGREEMENT_WRONG : AGREEMENT_ROUNDING;

@@ -39,7 +39,7 @@ exec_on_host()
 }
 
 # The first process of the run's process namespace. When it ends, the kernel ends every process of the run, on all
-# hosts. mpirun's own words go to the file $1: they would follow psring's last line, which names the rank that failed.
+# hosts. mpirun's words go to the file $1. Else they would follow psring's last line, which names the rank that failed.
 # shellcheck disable=SC2016  # expanded by the shell that runs it
 RUN_INIT='
 trap "[ -z \$child ] || kill -TERM \$child" TERM
@@ -207,8 +207,8 @@ print_words()
     grep -Ev '^-*$|Warning: setpgid' "$run_directory/mpirun" || true
 }
 
-# Prints which rank mpirun has lost: the other ranks do not know it before they have met. Prints mpirun's words if no rank
-# can have said what they say.
+# Prints which rank mpirun has lost. The other ranks do not know it before they have met. If nothing in mpirun's words is
+# such an end or a rank's own error, this prints them.
 report_end() # COMMAND STATUS
 {
     local words=$run_directory/mpirun host

@@ -104,7 +104,7 @@ const char *backends_that(size_t ability, char *text, size_t size)
     return text;
 }
 
-/* What decides how halving cuts a vector, except defaults. All slow links cut alike. */
+/* Adds what decides how halving cuts a vector, except defaults. All slow links cut alike. */
 static void describe_cuts(struct line *line, const struct world *world, int workers,
                           const struct comm_options *options)
 {

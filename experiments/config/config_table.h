@@ -53,8 +53,8 @@ enum status config_check(struct config *config);
 /* Checks that the options suit a world of `world_size`. STATUS_USAGE has been logged. */
 enum status config_check_world(const struct config *config, int world_size);
 
-/* What a config holds before options_parse: values of the environment, and options without a
- * default that are not given. */
+/* Makes a config for options_parse. It holds values of the environment, and the values of options
+ * that have no default and are not given. */
 struct config config_initial(enum config_command command);
 
 /* Whether each rank may have its own value of this option. */

@@ -245,7 +245,7 @@ static const char *refuse_worker(const struct coordinator *c, const struct seat 
     return text;
 }
 
-/* Of two processes with one number, the one that joined last is the server. */
+/* The process that joined last is the server, if two have its number. */
 static const char *refuse_server(const struct coordinator *c, const struct seat *seat)
 {
     int number = seat->last.index;

@@ -182,15 +182,16 @@ enum membership_type {
  *     ABORT   lost           lost     END to all                     lost          lost
  *     BEAT    nothing, as long as it comes: a member that is silent, or closes, is lost
  *
- * (1) or refused by END, and gone. So is a member of another job.
+ * (1) or refused by END, and gone. A member of another job is refused, too.
  * (2) A connection gets a seat only if its hello has the job's token and a seat is free. It loses
  * the seat after MEMBERSHIP_JOIN_MS without JOIN or SUMMON. END has the reason in all these cases.
  * (3) In a durable job, if the member belongs to the last generation. Its earlier seat is lost, but
- * DONE takes its place. After the end of training the answer is END, also to a server's JOIN. Of
- * two processes with one server number, END ends the one that joined first. OVER goes to all
- * RUNNING members. A member that does not leave the generation, although others do, is lost. Lost
- * means gone. If the lost member was RUNNING, OVER follows; if it was a server of a job that is not
- * durable, END to all.
+ * DONE takes its place. After the end of training the answer is END, also to a server's JOIN. END
+ * also ends the earlier of two processes with one server number.
+ *
+ * OVER goes to all RUNNING members. A member that does not leave the generation, although others
+ * do, is lost. Lost means gone. If the lost member was RUNNING, OVER follows; if it was a server of
+ * a job that is not durable, END to all.
  *
  * When no member is RUNNING, the coordinator sends:
  *   END         if a worker is DONE, or no member has the weights and the job is not durable. If a

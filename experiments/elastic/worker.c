@@ -352,7 +352,8 @@ static enum status train_in_worlds(const struct config *config, struct generatio
         world_newcomers(*world, g->weights ? g->own.step : 0,
                         generation_workers_most(config, g->dataset));
         world_fail(*world, status, "another rank has left this world");
-        log_info("the workers have failed to average: looks for those that are left");
+        if (status != STATUS_STOPPED) /* else all have agreed to meet */
+            log_info("the workers have failed to average: looks for those that are left");
         TRY(world_shrink(&next, *world, status == STATUS_TIMEOUT,
                          (int64_t)(config->timeout * 1000)));
         world_close(world);

@@ -212,7 +212,7 @@ static void print_legend(const struct results *results, FILE *out)
 static void print_times(const struct results *results, int *section, FILE *out)
 {
     summary_heading(section, out, "One all-reduce: time (median of the slowest rank)");
-    fprintf(out, "  Names:        %s\n\n  %2s", answer_names, "W");
+    fprintf(out, "  %2s", "W");
     print_row_head(results, out);
     fprintf(out, "    1 server / ring  by theory  ring's efficiency\n");
     for (size_t i = 0; i < results->worker_count; i++) {
@@ -591,7 +591,7 @@ static void print_accuracy(const struct run *run, int *section, FILE *out)
     else if (run->agreement == AGREEMENT_SETTINGS && more)
         fprintf(out, "\n  These trainings are not compared: no two have equal settings and known "
                      "weights.\n");
-    else if (run->agreement == AGREEMENT_SETTINGS && strcmp(run->setting, "settings_sha256") == 0)
+    else if (run->agreement == AGREEMENT_SETTINGS && !run->setting)
         fprintf(out, "\n  These trainings are not compared: not all of their settings are known to "
                      "be equal.\n");
     else if (run->agreement == AGREEMENT_SETTINGS)

@@ -106,6 +106,7 @@ while read -r step; do
     joined+=("$step")
 done < <(sed -nE 's/.* has joined: . workers continue after step ([0-9]+)$/\1/p' "$folder/worker.0")
 ((${#joined[@]} == 2 && left == 90 && joined[1] >= 60)) || fail "two join and one leaves after step 90: $(rows)"
+! grep 'failed to average' "$folder"/worker.* || fail "a change as agreed looks like a failure: $(rows)"
 found=$(weights_of)
 images=$(account)
 ((images == (120 + 120 + left - joined[0] + 120 - joined[1]) * 8)) ||

@@ -70,6 +70,7 @@ names_lost()
     local end=''
     (($2 < $1)) || end=", this one as worker $(($2 - 1))"
     [[ $(grep -c ' is lost or has left' "$folder/rank.$2") == 1 ]] && ! grep 'error:' "$folder/rank.$2" &&
+        grep -q 'failed to average: looks for those that are left' "$folder/rank.$2" &&
         grep -Eq "worker $1 on [^ ]+ is lost or has left: 3 workers continue after step [0-9]+$end\$" "$folder/rank.$2"
 }
 

@@ -10,8 +10,9 @@
 #                 test_hierarchical.sh kill other ranks, and test_failures.sh stops one of the backend mpi.
 #   --only REGEX  the trials whose row matches, such as '^ring .* launch'
 #
-# Prints a table. named: seconds until a line names the rank; seconds: until all processes have ended. fault_trials.csv has
-# a run on a busy machine. One mpirun did not end after its rank 0 was killed at launch. Exits with 77 without namespaces.
+# Prints a table. named: seconds until a line names the rank. seconds: until all processes have ended. fault_trials.csv
+# has a run on a busy machine. One mpirun did not end there after rank 0 was killed at launch. Exits with 77 without
+# namespaces.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"

@@ -33,9 +33,9 @@ static uint64_t vector_bytes(const struct message_call *call)
     return call->what == MESSAGE_NO_CALL ? 0 : call->count * message_element_bytes(call->dtype);
 }
 
-/* How many bytes a peer may have sent ahead. An all-reduce over the ring sends almost twice its
- * vector ahead if the receiver's own link is the slowest: the end of one call, and the beginning
- * of the next. Messages of these calls may wait: this rank's, the oldest one's and `call`. */
+/* How many bytes a peer may have sent ahead. A ring sends almost twice its vector ahead if the
+ * receiver's own link is the slowest. That is the end of one call and the beginning of the next.
+ * Messages of these calls may wait: this rank's, the oldest one's and `call`. */
 static uint64_t unexpected_bytes_most(const struct transport *transport, struct fifo *waiting,
                                       const struct message_call *call)
 {
