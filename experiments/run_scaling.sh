@@ -119,7 +119,7 @@ choose_sweep()
     quick)
         counts=1,2,4
         sizes=${sizes:-65536,1048576,$MODEL_BYTES}
-        warmup=1 iterations=0 paced_steps=5 published_s=0
+        warmup=1 iterations=0 paced_steps=6 published_s=0
         train_epochs=1 train_batch=128 train_steps=8
         ;;
     default)

@@ -212,9 +212,12 @@ static enum status trace_print_bottleneck(const struct trace_file *file,
     if (!ranks)
         return FAIL(STATUS_NO_MEMORY, "psring trace: out of memory");
     facts.ranks = ranks;
+    facts.steps = UINT64_MAX;
     for (int rank = 0; rank < file->rank_count; rank++) {
-        if (trace_medians(steps, count, rank, median_ms) == 0)
+        size_t found = trace_medians(steps, count, rank, median_ms);
+        if (found == 0)
             continue;
+        facts.steps = found < facts.steps ? found : facts.steps;
         double cpu = median_ms[TRACE_PART_CPU];
         ranks[facts.workers++] = (struct bottleneck_rank){
             .step = median_ms[TRACE_PART_STEP],

@@ -167,7 +167,7 @@ struct bottleneck bottleneck_of(const struct bottleneck_facts *facts)
 {
     struct bottleneck bottleneck = {
         .rank = -1, .better = (double)NAN, .fp16 = (double)NAN, .of_model = (double)NAN};
-    if (facts->workers == 0)
+    if (facts->workers == 0 || facts->steps < BOTTLENECK_LEAST_STEPS)
         return bottleneck;
     for (size_t r = 0; r < facts->workers; r++)
         bottleneck.step = fmax(bottleneck.step, facts->ranks[r].step);
@@ -314,7 +314,8 @@ const char *bottleneck_describe(const struct bottleneck_facts *facts,
         describe_unknown(facts, bottleneck, &line);
         break;
     default:
-        line_add(&line, "nothing that is known");
+        line_add(&line, "nothing that is known: a median needs at least %d steps, found %llu",
+                 BOTTLENECK_LEAST_STEPS, (unsigned long long)facts->steps);
         break;
     }
     return text;

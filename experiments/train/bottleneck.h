@@ -25,6 +25,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* One worker's medians over its steps, in ms. */
 struct bottleneck_rank {
@@ -35,9 +36,13 @@ struct bottleneck_rank {
     double cpu;     /* computing on a processor, without averaging and data; NAN: not known */
 };
 
+enum { BOTTLENECK_LEAST_STEPS = 6 }; /* a median of fewer values is no evidence */
+
 struct bottleneck_facts {
     const struct bottleneck_rank *ranks; /* (workers) */
     size_t workers;
+    uint64_t steps; /* number of steps of each median; below BOTTLENECK_LEAST_STEPS no cause is
+                       named */
     const char *backend;
     int loaders; /* threads of a rank that make batches; 0: the training thread makes them */
     int cores;   /* of a rank, for computing and loading; 0: not known */
@@ -57,7 +62,7 @@ struct bottleneck_facts {
 };
 
 enum bottleneck_cause {
-    BOTTLENECK_NONE, /* no step was measured */
+    BOTTLENECK_NONE, /* too few steps were measured */
     BOTTLENECK_COMPUTATION,
     BOTTLENECK_LOADER,
     BOTTLENECK_PROCESSORS,

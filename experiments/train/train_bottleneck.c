@@ -205,6 +205,7 @@ enum status train_bottleneck(struct trainer *t)
     struct bottleneck_facts facts = {
         .ranks = ranks,
         .workers = workers,
+        .steps = report->interval.steps,
         .backend = t->backend->name,
         .loaders = (int)t->config->train.data_threads,
         .cores = cores > 1 ? cores : 1,
@@ -219,6 +220,7 @@ enum status train_bottleneck(struct trainer *t)
         add_row(report, ranks, workers);
     report->facts = facts;
     report->facts.ranks = report->ranks;
+    report->facts.steps = report->judged_steps;
     for (size_t r = 0; r < workers; r++)
         cpus[r] = all[r].run_cpus;
     judge_cpus(t, cpus, workers, &report->facts);

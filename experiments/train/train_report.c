@@ -619,8 +619,7 @@ enum status train_report_end(struct trainer *t, const struct test_result *test)
                (unsigned long long)t->step, t->report.trained_s);
     if (t->report.times_median[STEP_TIME_ALL] > 0) {
         printf("step %.2f ms (median%s): compute %.2f", t->report.times_median[STEP_TIME_ALL],
-               t->report.bottleneck.cause != BOTTLENECK_NONE ? ", from last worker to last worker"
-                                                             : "",
+               t->report.judged_steps > 0 ? ", from last worker to last worker" : "",
                t->report.times_median[STEP_TIME_COMPUTE]);
         if (t->dataset)
             printf(", waiting for data %.2f", t->report.times_median[STEP_TIME_DATA]);
@@ -629,7 +628,7 @@ enum status train_report_end(struct trainer *t, const struct test_result *test)
                    t->report.times_median[STEP_TIME_EXPOSED]);
         printf("\n");
     }
-    if (t->report.run_bottleneck.cause != BOTTLENECK_NONE)
+    if (t->report.judged_steps > 0)
         printf("limited by %s\n", t->report.bottleneck_text);
     else if (comm_updates_on_server(t->sync.comm))
         printf("no bottleneck is named: workers that do not wait for each other share no step that "

@@ -110,8 +110,16 @@ trained() { grep -q '^epoch' "$folder"/worker.?; }
 within trained || fail "an elastic job:"
 kill -STOP "${workers[1]}"
 wait_for "an elastic worker stopped" 'warning: worker [01] on .* has not given a sign of life for'
-waits_for_server() { grep -q 'warning: no progress for .* waiting for server 0' "$folder/worker.0"; }
-within waits_for_server || fail "the other worker of an elastic job does not report what it waits for:"
+# It is in a step, or in the barrier before the first step after a report.
+reports_its_wait()
+{
+    grep -qE 'warning: no (progress for .* waiting for server 0|message for .* waiting for rank [0-2].* in a barrier)' \
+        "$folder/worker.0"
+}
+within reports_its_wait || {
+    cat "$folder/worker.0" >&2
+    fail "the other worker of an elastic job does not report what it waits for:"
+}
 kill -CONT "${workers[1]}"
 wait_for "an elastic worker continued" 'worker [01] on .* continued after [1-9][0-9]* s'
 for worker in 0 1; do

@@ -17,6 +17,7 @@ static struct bottleneck_facts usual(void)
             (struct bottleneck_rank){.step = 100, .exposed = 9, .data = 1, .comm = 60, .cpu = 89};
     return (struct bottleneck_facts){.ranks = ranks,
                                      .workers = WORKERS,
+                                     .steps = BOTTLENECK_LEAST_STEPS,
                                      .backend = "ring",
                                      .cpu_busy = 0.3,
                                      .cpu_other = 0,
@@ -58,6 +59,9 @@ Test(bottleneck, computation)
     expect_no_promise(&facts, BOTTLENECK_COMPUTATION, 90, "computation");
     facts.workers = 0;
     expect(&facts, BOTTLENECK_NONE, 0, "nothing that is known");
+    facts = usual();
+    facts.steps--;
+    expect(&facts, BOTTLENECK_NONE, 0, "a median needs at least 6 steps, found 5");
 }
 
 Test(bottleneck, slow_loader)

@@ -228,22 +228,48 @@ static const char *say(const char *file)
 Test(trace_file, the_command_prints_it)
 {
     const char *text = say(steps);
+    cr_expect(strncmp(text, "limited by nothing that is known: a median needs at least 6", 58) == 0,
+              "%s", text);
     cr_expect(strstr(text, "link from rank 1 to rank 0, step 3 of bucket 0"), "%s", text);
     cr_expect(strstr(text, "rank 1 computes: forward conv1"), "%s", text);
-    cr_expect(strncmp(text, "limited by averaging", 20) == 0, "%s", text);
     cr_expect(strstr(text, "no facts about loaders, processors, servers and the link rate"), "%s",
               text);
     cr_expect(strstr(text, "in steps 1 to 1,"), "%s", text);
     cr_expect(strstr(text, "messages 1; received before they were sent: 0"), "%s", text);
 }
 
-/* The events of `steps` after HEAD, with facts of psring train. */
-static const char *say_with(const char *facts)
+/* Appends an event of step 0 as an event of step `step`, 100 us later for each step. */
+static void add_event(char *text, const char *event, int length, int step)
 {
-    static char text[sizeof steps + 1024];
+    const char *at = strstr(event, "\"ts\":");
+    char *end, *begin = text + strlen(text);
+    double us = strtod(at + 5, &end) + 100 * step;
+    sprintf(begin, "%.*s%.3f%.*s\n", (int)(at + 5 - event), event, us, (int)(event + length - end),
+            end);
+    char *number = strstr(begin, "\"step\":0"), *id = strstr(begin, "\"id\":\"");
+    if (number)
+        number[7] = (char)('0' + step);
+    if (id)
+        id[6] = (char)('0' + step);
+}
+
+/* The output for the step of `steps`, repeated `count` times, with facts of psring train. */
+static const char *say_with(int count, const char *facts)
+{
+    static char text[8 * sizeof steps];
     snprintf(text, sizeof text,
-             "%s{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"psring_run\",\"args\":{%s}},\n%s",
-             HEAD, facts, steps + strlen(HEAD));
+             HEAD
+             "{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"psring_run\",\"args\":{%s}},\n" RANK(
+                 0, 300) RANK(1, 200),
+             facts);
+    for (int step = 0; step < count; step++) {
+        for (const char *line = steps, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+            const char *at = strstr(line, "\"ts\":");
+            if (at && at < end)
+                add_event(text, line, (int)(end - line), step);
+        }
+    }
+    strcat(text, END);
     return say(text);
 }
 
@@ -251,21 +277,27 @@ static const char *say_with(const char *facts)
 Test(trace_file, judges_by_what_the_run_knew)
 {
     const char *text =
-        say_with("\"backend\":\"ps\",\"waits\":1,\"dedicated_servers\":1,"
-                 "\"link_bits_per_s\":1e9,\"faster_bits_per_s\":1e10,"
-                 "\"model_ms\":0.009,\"model_faster_ms\":0.0009,\"model_spread_ms\":0.003");
+        say_with(6, "\"backend\":\"ps\",\"waits\":1,\"dedicated_servers\":1,"
+                    "\"link_bits_per_s\":1e9,\"faster_bits_per_s\":1e10,"
+                    "\"model_ms\":0.009,\"model_faster_ms\":0.0009,\"model_spread_ms\":0.003");
     cr_expect(strncmp(text, "limited by the server", 21) == 0, "%s", text);
+    cr_expect(strstr(text, "in steps 1 to 6,"), "%s", text);
     cr_expect(!strstr(text, "no facts about loaders"), "%s", text);
-    text = say_with("\"backend\":\"ring\",\"waits\":1,\"link_bits_per_s\":1e9,"
+    text = say_with(5, "\"backend\":\"ps\",\"waits\":1");
+    cr_expect(strstr(text, "limited by nothing that is known: a median needs at least 6 steps, "
+                           "found 5"),
+              "%s", text);
+    text =
+        say_with(6, "\"backend\":\"ring\",\"waits\":1,\"link_bits_per_s\":1e9,"
                     "\"faster_bits_per_s\":1e10,\"model_ms\":0.0088,\"model_faster_ms\":0.00088");
     cr_expect(strstr(text, "limited by the link"), "%s", text);
     cr_expect(strstr(text, "ring is at 98% of the link, 1 Gbit/s"), "%s", text);
     cr_expect(strstr(text, "--compress fp16 would save"), "%s", text);
-    text = say_with("\"backend\":\"ring\",\"waits\":1,\"cpu_busy\":0.95,\"cpu_other\":0.02");
+    text = say_with(6, "\"backend\":\"ring\",\"waits\":1,\"cpu_busy\":0.95,\"cpu_other\":0.02");
     cr_expect(strstr(text, "limited by the processors: averaging"), "%s", text);
     cr_expect(!strstr(text, "would"), "%s", text);
     /* Rank 0 computed for 20 of 44 us. The lower value of both ranks counts. */
-    text = say_with("\"backend\":\"ring\",\"waits\":0,\"cores\":1,\"threads\":1");
+    text = say_with(6, "\"backend\":\"ring\",\"waits\":0,\"cores\":1,\"threads\":1");
     cr_expect(strncmp(text, "limited by the processors", 25) == 0, "%s", text);
 }
 
