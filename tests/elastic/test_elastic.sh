@@ -45,8 +45,8 @@ done
 serve --workers 3
 worker --epochs 4
 worker --epochs 4 --leave-after 50
+worker --epochs 4 --join-after 100 # before the job begins, so it is not late
 worker --epochs 4 --data-threads 2
-worker --epochs 4 --join-after 100
 for number in 0 1 2 3; do
     ends 0 $number
 done
@@ -70,7 +70,7 @@ images=$(column images)
 for _ in 1 2 3; do
     serve --workers 3
     for number in 0 1 2; do
-        worker --steps 400 --log-steps 1
+        worker --steps 400 --log-steps 1 --compute real:5
     done
     within steps_done 100 || fail "no 100 steps: $(cat "$folder"/worker.*)"
     kill_worker KILL 1

@@ -8,7 +8,7 @@ set -euo pipefail
 . "$lib/elastic_lib.sh"
 STEPS=100 # at this batch the weights still change in each step
 job=$folder/job
-options=(--steps "$STEPS" --log-steps 1 --compute real:5)
+options=(--steps "$STEPS" --log-steps 1 --compute real:15)
 
 kill_server()
 {
@@ -185,7 +185,7 @@ else
 fi
 
 # Nobody starts the server again.
-options=(--steps "$STEPS" --log-steps 1 --compute real:5 --startup-timeout 10)
+options=(--steps "$STEPS" --log-steps 1 --compute real:15 --startup-timeout 10)
 serve --workers 2 --checkpoint "$job"
 worker "${options[@]}"
 worker "${options[@]}"

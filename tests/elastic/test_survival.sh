@@ -32,7 +32,7 @@ start() # PROGRAM BACKEND PORT
     for rank in 0 1 2 3; do
         : >"$folder/rank.$rank"
         command=("$psring" train --backend "$2" --rendezvous "tcp://${subnet%0/24}1:$3" --rank "$rank" --world-size 4
-            --compute real:10 --log-steps 10 "${common[@]}")
+            --compute real:25 --log-steps 10 "${common[@]}")
         [[ $1 == train ]] || command=(env "PSRING_TEST_RANK=$rank tcp://${subnet%0/24}1:$3 $2"
             "$(dirname "$psring")/tests/psring_shrink" --filter shrink/a_rank_on_a_host)
         timeout --kill-after=5 120 "$vcluster" exec --name "$cluster" "host$rank" -- "${command[@]}" \

@@ -42,7 +42,7 @@ warned_once() # WHAT RANK: one warning names it; a busy machine may have starved
 }
 
 # A paced step leaves time to stop a rank, and leaves the processors to other tests.
-training=("$psring" train --data "$data" --model lenet --batch 4 --steps 250 --log-steps 5 --compute real:8)
+training=("$psring" train --data "$data" --model lenet --batch 4 --steps 250 --log-steps 5 --compute real:16)
 
 weights_in() # FILE
 {

@@ -42,6 +42,8 @@ end_test()
     rm -rf "$folder"
 }
 trap end_test EXIT
+# set -e ends a test without a word, for instance if the process that it wants to kill has ended.
+trap '[[ $- != *e* ]] || echo "$name: line $LINENO failed: $BASH_COMMAND"' ERR
 
 # fail WORDS...: end the test, and show the output of the last command.
 fail()

@@ -610,7 +610,7 @@ static int one_comes_later(struct world *world)
 {
     world->stall_warning_ms = 300;
     if (world->rank == 1)
-        clock_sleep_until_ns(clock_now_ns() + NS_PER_S);
+        clock_sleep_until_ns(clock_now_ns() + 3 * NS_PER_S);
     return world_barrier(world, NULL) == STATUS_OK && world_barrier(world, NULL) == STATUS_OK ? 0
                                                                                               : 1;
 }

@@ -87,10 +87,12 @@ listens()
 # meet KEYS-OF-RANK-0 KEYS-OF-RANK-1 FIRST: both ranks fail, rank FIRST first.
 meet()
 {
-    local rank port code pids=() secure=("$@") first=$3
+    local rank port code pids=() secure=("$@") limits=()
+    local early_s=$((3 + 3 * ($3 == 0))) # rank 1 must reach rank 0 before rank 0 ends
+    limits[$3]=$early_s limits[1 - $3]=$((2 * early_s))
     port=$(free_port)
     for rank in 0 1; do
-        PSRING_SECURE=${secure[rank]} timeout --kill-after=5 120 "$psring" bench --startup-timeout $((rank == first ? 3 : 6)) \
+        PSRING_SECURE=${secure[rank]} timeout --kill-after=5 120 "$psring" bench --startup-timeout "${limits[rank]}" \
             --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world-size 2 >"$folder/rank.$rank" 2>&1 &
         pids+=($!)
         within listens "$port" || fail "rank 0 does not listen: $(cat "$folder"/rank.*)"

@@ -35,7 +35,7 @@ for sync in "${ways[@]:short}"; do
     train 2 "${common[@]}" "${sync[@]}" --steps $steps --optimizer adadelta
     [[ $weights == "$expected" ]] || fail "${sync[*]}: weights $weights, expected $expected"
     launch "$lib/ranks.sh" 2 "$psring" train --data "$data" "${common[@]}" "${sync[@]}" --steps $steps --log-steps 1 \
-        --optimizer adadelta --checkpoint "$folder/checkpoint"
+        --optimizer adadelta --checkpoint "$folder/checkpoint" --compute real:4
     wait_for "training" 'step 30 '
     kill -TERM "$(pgrep -s "$session" -x "$(basename "$psring")" | head -n 1)"
     within has_ended || fail "SIGTERM: the run continues:"

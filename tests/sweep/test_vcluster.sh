@@ -209,7 +209,7 @@ expect "the new rate is in force" link_carries at-most 5000000 \
     "$vcluster" run --name $a -n 2 -- "$link_rate" 600000
 expect "up takes a higher rate" "$vcluster" up --name $a --hosts 3 --rate 500mbit
 expect "the higher rate is in force" link_carries more-than 5250000 \
-    "$vcluster" run --name $a -n 2 -- "$link_rate" 600000
+    "$vcluster" run --name $a -n 2 -- "$link_rate" 3000000
 
 expect "up removes the limit" "$vcluster" up --name $a --hosts 3 --rate none
 expect "programs get the network without a limit" prints "vcluster:none 0" \
@@ -250,21 +250,21 @@ expect "programs get the shape in the environment" prints "vcluster:500mbit/rack
 for host in 0 1 2 3; do
     expect "host$host in a rack knows the address of the new switch" knows_the_switch $host
 done
-between() # HOST HOST
+between() # BYTES HOST HOST
 {
-    "$vcluster" run --name $a -n 4 --launch-timeout 120 -- "$link_rate" 300000 "$1" "$2" # over slow links, on a busy machine
+    "$vcluster" run --name $a -n 4 --launch-timeout 120 -- "$link_rate" "$@" # over slow links, on a busy machine
 }
-expect "the rack's link does not limit hosts in the rack" link_carries more-than 5250000 between 0 1
-expect "the rack's link limits hosts in different racks" link_carries at-most 5000000 between 1 2
-expect "a slower host has its own limit" link_carries at-most 1000000 between 2 3
+expect "the rack's link does not limit hosts in the rack" link_carries more-than 5250000 between 3000000 0 1
+expect "the rack's link limits hosts in different racks" link_carries at-most 5000000 between 300000 1 2
+expect "a slower host has its own limit" link_carries at-most 1000000 between 300000 2 3
 expect "up removes the racks" "$vcluster" up --name $a --hosts 4 --rate 500mbit
-expect "hosts reach each other without racks" link_carries more-than 5250000 between 1 2
+expect "hosts reach each other without racks" link_carries more-than 5250000 between 3000000 1 2
 expect "no rack is left" prints "br0" bash -c \
     'ip -n "psring-$0-switch" -o link show type bridge | sed "s/^[0-9]*: \([a-z0-9]*\).*/\1/"' $a
 expect "other racks" "$vcluster" up --name $a --hosts 4 --rate 500mbit --shape racks:1x5mbit
 expect "programs get the racks in the environment" prints 1:100 \
     "$vcluster" exec --name $a host0 -- printenv PSRING_RACKS
-expect "hosts reach each other through other racks" link_carries at-most 5000000 between 0 1
+expect "hosts reach each other through other racks" link_carries at-most 5000000 between 300000 0 1
 expect "up refuses a shape with an unknown host" fails_with 2 "$vcluster" up --name $a --hosts 4 --rate 500mbit --shape host4:1mbit
 for shape in '' racks:4 racks:0x1mbit host1:5 host1:none racks:2x1mbit+racks:2x1mbit host1:1mbit+ flat+host1:1mbit; do
     expect "up refuses the shape '$shape'" fails_with 2 "$vcluster" up --name $a --hosts 4 --rate 500mbit --shape "$shape"

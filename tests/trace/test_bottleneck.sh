@@ -7,16 +7,22 @@ set -euo pipefail
 needs_namespaces
 
 # stage WHAT CAUSE WORDS RANKS OPTION...: trains on the cluster. The row has the cause, and the text begins with WORDS, both
-# patterns. Sets $said to the text. $launched stands before psring.
+# patterns. Sets $said to the text. $launched stands before psring. Other processes may disturb a training: it has five
+# tries.
 launched=()
 stage()
 {
-    local what=$1 cause=$2 words=$3 ranks=$4 traced
+    local what=$1 cause=$2 words=$3 ranks=$4 traced try
     shift 4
-    rm -f "$folder/rows.csv"
-    "$vcluster" run --name "$cluster" -n "$ranks" -- ${launched+"${launched[@]}"} "$psring" train --metrics "$folder/rows.csv" \
-        --timeline "$folder/timeline.json" "$@" >"$folder/log" 2>&1 || fail "$what: psring train failed:"
-    said=$(sed -n 's/^limited by //p' "$folder/log")
+    for try in 1 2 3 4 5; do
+        rm -f "$folder/rows.csv"
+        "$vcluster" run --name "$cluster" -n "$ranks" -- ${launched+"${launched[@]}"} "$psring" train \
+            --metrics "$folder/rows.csv" --timeline "$folder/timeline.json" "$@" >"$folder/log" 2>&1 ||
+            fail "$what: psring train failed:"
+        said=$(sed -n 's/^limited by //p' "$folder/log")
+        [[ ! $said =~ ^$words ]] || break
+        echo "$what, try $try: limited by $said"
+    done
     [[ $said =~ ^$words ]] || fail "$what: limited by $said"
     in_row bottleneck "$cause"
     "$psring" trace "$folder/timeline.json" >"$folder/trace" 2>&1 || fail "$what: psring trace failed"

@@ -69,7 +69,7 @@ awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR > 1 && $at["test_ac
     fail "an epoch without a test: $(tail -n 1 "$folder/rows.csv")"
 
 # Without --checkpoint SIGUSR1 does not end the run.
-launch "$psring" train "${common[@]}" --batch 50 --backend none --steps 100 --log-steps 1
+launch "$psring" train "${common[@]}" --batch 50 --backend none --steps 400 --log-steps 1
 wait_for "training" '^epoch'
 kill -USR1 "$session"
 expect_end "SIGUSR1 without --checkpoint" 0 'SIGUSR1: nothing can be saved without --checkpoint DIR; training continues'
