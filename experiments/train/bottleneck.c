@@ -167,7 +167,7 @@ struct bottleneck bottleneck_of(const struct bottleneck_facts *facts)
 {
     struct bottleneck bottleneck = {
         .rank = -1, .better = (double)NAN, .fp16 = (double)NAN, .of_model = (double)NAN};
-    if (facts->workers == 0 || facts->steps < BOTTLENECK_LEAST_STEPS)
+    if (facts->workers == 0 || facts->steps < STATS_INTERVAL_LEAST)
         return bottleneck;
     for (size_t r = 0; r < facts->workers; r++)
         bottleneck.step = fmax(bottleneck.step, facts->ranks[r].step);
@@ -314,8 +314,10 @@ const char *bottleneck_describe(const struct bottleneck_facts *facts,
         describe_unknown(facts, bottleneck, &line);
         break;
     default:
-        line_add(&line, "nothing that is known: a median needs at least %d steps, found %llu",
-                 BOTTLENECK_LEAST_STEPS, (unsigned long long)facts->steps);
+        line_add(&line, "nothing that is known");
+        if (facts->steps < STATS_INTERVAL_LEAST)
+            line_add(&line, ": a median needs at least %d steps, found %llu", STATS_INTERVAL_LEAST,
+                     (unsigned long long)facts->steps);
         break;
     }
     return text;

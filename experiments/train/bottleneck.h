@@ -36,13 +36,10 @@ struct bottleneck_rank {
     double cpu;     /* computing on a processor, without averaging and data; NAN: not known */
 };
 
-enum { BOTTLENECK_LEAST_STEPS = 6 }; /* a median of fewer values is no evidence */
-
 struct bottleneck_facts {
     const struct bottleneck_rank *ranks; /* (workers) */
     size_t workers;
-    uint64_t steps; /* number of steps of each median; below BOTTLENECK_LEAST_STEPS no cause is
-                       named */
+    uint64_t steps; /* of each median; no cause is named below STATS_INTERVAL_LEAST */
     const char *backend;
     int loaders; /* threads of a rank that make batches; 0: the training thread makes them */
     int cores;   /* of a rank, for computing and loading; 0: not known */

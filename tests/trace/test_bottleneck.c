@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/base/stats.h"
 #include "experiments/train/bottleneck.h"
 
 enum { WORKERS = 4 };
@@ -17,7 +18,7 @@ static struct bottleneck_facts usual(void)
             (struct bottleneck_rank){.step = 100, .exposed = 9, .data = 1, .comm = 60, .cpu = 89};
     return (struct bottleneck_facts){.ranks = ranks,
                                      .workers = WORKERS,
-                                     .steps = BOTTLENECK_LEAST_STEPS,
+                                     .steps = STATS_INTERVAL_LEAST,
                                      .backend = "ring",
                                      .cpu_busy = 0.3,
                                      .cpu_other = 0,
