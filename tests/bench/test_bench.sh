@@ -111,15 +111,19 @@ says out "every element equals the exact sum"
 [[ $(column "$folder/q.csv" series_iters) == "1 1 " ]] || fail "series without --back-to-back"
 ends 2 "$psring" bench --backend ring --sizes 4 --back-to-back --skew 5
 
-# With --skew ranks start at different times. The measured time begins with the last start. Otherwise it would contain the
-# spread of the starts, which is at least 247 ms in each of these rounds. This holds with and without a shared clock.
+# With --skew ranks start at different times. The measured time begins with the last start, so it is far below the skew.
+# This holds with and without a clock that all ranks share. Other processes may delay most rounds of a run: it has five
+# tries. If the time began with the start of rank 0, most rounds of the odd number of ranks would be long in each try.
 for ranks in 2 $((2 * $(nproc) + 1)); do
-    rm -f "$folder/skew.csv"
-    ends 0 "$lib/ranks.sh" "$ranks" "$psring" bench --backend ring --sizes 4 -n 3 -w 0 --skew 700 --csv "$folder/skew.csv"
+    for try in 1 2 3 4 5; do
+        rm -f "$folder/skew.csv"
+        ends 0 "$lib/ranks.sh" "$ranks" "$psring" bench --backend ring --sizes 4 -n 3 -w 0 --skew 700 --csv "$folder/skew.csv"
+        us=$(column "$folder/skew.csv" time_us_median)
+        ! awk -v us="$us" 'BEGIN { exit !(us < 200e3) }' || break
+        ((try < 5)) || fail "$ranks ranks: the time contains the wait for late ranks: $us us"
+    done
     says out "each worker starts up to 700 ms late"
     [[ $(column "$folder/skew.csv" skew_ms) == "700 " ]] || fail "skew_ms of $ranks ranks"
-    awk -v us="$(column "$folder/skew.csv" time_us_min)" 'BEGIN { exit !(us < 200e3) }' ||
-        fail "$ranks ranks: the time contains the wait for late ranks: $(column "$folder/skew.csv" time_us_min) us"
 done
 for option in --overlap "--require-efficiency 0.9" "--model-gradients resnet50"; do
     # shellcheck disable=SC2086  # an option and its value
