@@ -138,7 +138,8 @@ static void check_command_line(enum config_command command, const struct config 
     bool helped;
     enum status status = config_parse(command, argc, argv, &config, &helped);
     CHECK(status == STATUS_OK || status == STATUS_USAGE || status == STATUS_UNSUPPORTED);
-    if (status == STATUS_OK && !helped && command == CONFIG_TRAIN && config.elastic.join) {
+    bool joins = command == CONFIG_TRAIN && config.elastic.join;
+    if (status == STATUS_OK && !helped && joins && !config.elastic.survives) {
         check_servers(&config);
         check_job_of(&config, serve);
     }
