@@ -85,7 +85,10 @@ void spread_add(struct spread *spread, const struct measured *whole);
  * Widens low_us and high_us so that they cover starts as well as operations. On a logarithmic
  * scale, each is at least t s / sqrt(starts) from the median. s is the larger of the pooled
  * deviation and the measurement's. `claims` (at least 1) is the number of verdicts drawn together;
- * the interval then holds for all of them with 95% (Bonferroni). Nothing changes without an
+ * the interval then holds for all of them with 95% (Bonferroni), if all starts spread alike. A
+ * measurement whose deviation is more than twice the pooled one gets at least the 95% interval of
+ * its own starts alone. Two starts can hide that it spreads more than the others: one comparison in
+ * twelve with such a measurement shows a difference that is none. Nothing changes without an
  * interval or without degrees of freedom.
  */
 void starts_widen(struct measured *whole, const struct spread *spread, size_t claims);
