@@ -51,7 +51,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 case $of in
-timeline) feature=(--timeline "$folder/timeline.json") ;;
+timeline) feature=(--timeline "$folder/timeline.json" --timeline-steps 1:1000000000000) ;; # all
 elastic) feature=(--elastic) ;;
 *) die "--of '$of': expected timeline or elastic" 2 ;;
 esac
@@ -71,8 +71,12 @@ train()
     done
     ranks=()
     ((failed == 0)) || die "a training failed: $(tail -q -n 1 "$folder"/log.*)"
-    step_ms=$(awk -F , 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
-        END { if ($at["images_per_s"] > 0) print 1000 * $at["workers"] * $at["batch"] / $at["images_per_s"] }' "$folder/row.csv")
+    step_ms=$(awk -F , 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        $at["images_per_s"] > 0 { # of the steps since the last row
+            ms += 1000 * ($at["step"] - step) * $at["workers"] * $at["batch"] / $at["images_per_s"]
+            step = $at["step"]
+        }
+        END { if (step > 0) print ms / step }' "$folder/row.csv")
     [[ $step_ms ]] || die "a training measured no images per second: $(tail -n 1 "$folder/row.csv")"
 }
 

@@ -247,7 +247,8 @@ measure()
     wanted_gb=''
     log_to=$out/last.txt launch "$ranks" "$@" || status=$?
     { echo "== $what: $*" && cat "$out/last.txt"; } >>"$out/log.txt"
-    [[ ! $real_hosts ]] || fetch_rows "$(basename "${*: -1}")" # each command ends with the file of its rows
+    # Each command ends with the file of its rows.
+    [[ ! $real_hosts ]] || fetch_rows "$(basename "${*: -1}")" || status=$((status ? status : 1))
     keep_training $status
     if ((status != 0)) && wanted_gb=$(memory_wanted "$out/last.txt"); then
         say "left out: $what: it needs $wanted_gb GB of memory"
@@ -448,7 +449,7 @@ started=$SECONDS failures=0 failed_measurements=0 done_points=0 points=0 child='
 limit_s='' placing=() there='' answers='' left_out='' too_long='' wanted_gb='' machines_table='' probed_bits=0
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 take_folder "${out:-results-$(date +%Y%m%d-%H%M%S)}"
-files=({bench,train,predict}.csv {summary,predict,log}.txt report.html {provenance,model,trace-ring,trace-ps}.json
+files=({bench,train,predict,winner_map}.csv {summary,predict,log}.txt report.html {provenance,model,trace-ring,trace-ps}.json
     last.txt {training,again,part}.csv info.json) # those of the second line are gone at the end
 for figure in $("$root/plots/draw.sh" --list); do
     files+=("$figure".{svg,png,pdf})

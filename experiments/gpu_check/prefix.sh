@@ -7,8 +7,8 @@
 #
 # Takes from the installed packages: libraries with their dependencies and headers, Open MPI with its
 # launcher, Criterion and pkg-config. The other machine must have the same or a newer C and C++ run-time.
-# The result can be moved. DIR, a folder with MNIST, becomes data/. An OUT without .tar.gz is a folder,
-# which is not packed.
+# The result can be moved. DIR, a folder with MNIST, becomes data/. An OUT without .tar.gz is a new
+# folder, which is not packed.
 set -euo pipefail
 export LC_ALL=C # decimal points and English messages in every locale
 
@@ -56,6 +56,9 @@ folder=$out
 if [[ $out == *.tar.gz ]]; then
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
+elif [[ -d $folder && $(ls -A "$folder") ]]; then
+    echo "prefix.sh: '$folder' has files, and this changes the libraries and programs in it; name a new folder" >&2
+    exit 2
 fi
 mkdir -p "$folder"/{bin,include,lib/pkgconfig,lib/openmpi3,lib/pmix,share,etc}
 

@@ -171,7 +171,8 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
-[[ $out ]] || { temporary=$(mktemp -d) && out=$temporary; }
+[[ $out ]] || temporary=$(mktemp -d) || die "no folder for temporary files"
+out=${out:-$temporary}
 take_folder "$out"
 replace_files bench.csv train.csv trace.json ring.txt log.txt last.txt
 begin_log "$lesson"

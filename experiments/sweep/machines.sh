@@ -95,7 +95,7 @@ reason_of()
 ask_machines()
 {
     local host line status wrong=0 children=() all=("${machines[@]}" ${switch_host:+"$switch_host"})
-    answers=$(mktemp -d)
+    answers=$(mktemp -d) || die "no folder for the machines' answers"
     for host in "${all[@]}"; do
         {
             status=0
@@ -168,16 +168,28 @@ warn_of_machines()
         }' <<<"$machines_table" | while read -r line; do say "$line"; done
 }
 
-# fetch_rows NAME: fetches rank 0's rows from the folder `there` of the first machine.
+declare -A fetched=() # rows that were fetched, by file
+
+# fetch_rows NAME: fetches rank 0's new rows from the folder `there` of the first machine. It changes nothing there, so
+# it can try again. Fails if it gets none of them.
 fetch_rows()
 {
-    # shellcheck disable=SC2016  # the shell on the machine expands it
-    on_machine "${machines[0]}" sh -c '[ ! -e "$1" ] || { cat "$1" && rm -f "$1"; }' fetch "$there/$1" \
-        >"$out/part.csv" 2>>"$out/log.txt" || say "${machines[0]}: cannot fetch its rows in $there/$1"
-    if [[ -s $out/$1 ]]; then
-        tail -n +2 "$out/part.csv" >>"$out/$1"
-    elif [[ -s $out/part.csv ]]; then
-        cp "$out/part.csv" "$out/$1"
+    local tries rows first=1
+    for ((tries = 0; tries < 3; tries++)); do
+        # shellcheck disable=SC2016  # the shell on the machine expands it
+        ! on_machine "${machines[0]}" sh -c '[ ! -e "$1" ] || { head -n 1 "$1" && tail -n +"$2" "$1"; }' fetch \
+            "$there/$1" $((${fetched[$1]:-0} + 2)) >"$out/part.csv" 2>>"$out/log.txt" || break
+    done
+    if ((tries == 3)); then
+        rm -f "$out/part.csv"
+        say "${machines[0]}: cannot fetch its rows in $there/$1"
+        return 1
+    fi
+    rows=$(tail -n +2 "$out/part.csv" | wc -l)
+    if ((rows > 0)); then
+        [[ ! -s $out/$1 ]] || first=2 # without the header
+        tail -n +$first "$out/part.csv" >>"$out/$1"
+        fetched[$1]=$((${fetched[$1]:-0} + rows))
     fi
     rm -f "$out/part.csv"
 }

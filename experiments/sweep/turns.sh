@@ -33,7 +33,8 @@ turns_begin()
     trap 'exit 130' INT
     trap 'exit 143' TERM
     trap 'exit 129' HUP
-    [[ $out ]] || { temporary=$(mktemp -d) && out=$temporary; }
+    [[ $out ]] || temporary=$(mktemp -d) || die "no folder for temporary files"
+    out=${out:-$temporary}
     turns_raise "$hosts"
     for file in "$@"; do
         rm -f "$out/$file"

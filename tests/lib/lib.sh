@@ -14,7 +14,7 @@
 }
 name=$(basename "$0" .sh)
 arguments_of_test=("$@")
-folder=$(mktemp -d)
+folder=$(mktemp -d) || exit 1
 GUARD_S=400 # limit of a wait for an event: only ends a test that hangs, so it is long
 session=0   # of launch(); 0: none
 ends=()

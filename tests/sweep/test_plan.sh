@@ -87,6 +87,39 @@ without_folder >"$folder/output" 2>&1
 expect "the machine without a folder for rows is named" grep -q 'a: no place for rows' "$folder/output"
 expect "nothing else is removed" test "$(grep -c 'mktemp\|rm -rf' "$folder/asked")" = 1
 
+# Rows come from the first machine once each, also if it answers only the third time, and none if it never does.
+fetched_rows()
+(
+    set -e
+    # shellcheck disable=SC2034,SC2030  # machines.sh reads them
+    machines=(a) out=$folder/rows there=$folder/there
+    mkdir -p "$out" "$there"
+    # shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/script.sh
+    . "$root/experiments/sweep/script.sh"
+    # shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/machines.sh
+    . "$root/experiments/sweep/machines.sh"
+    on_machine()
+    {
+        shift
+        "$@"
+        ((--refusals < 0)) # the answer is lost on its way
+    }
+    printf '%s\n' head one two >"$there/bench.csv"
+    refusals=2 && fetch_rows bench.csv
+    echo three >>"$there/bench.csv"
+    refusals=3 && ! fetch_rows bench.csv
+    refusals=0 && fetch_rows bench.csv && fetch_rows bench.csv && fetch_rows none.csv
+    for word in four five; do
+        echo "$word" >>"$there/bench.csv"
+        mv "$out/bench.csv" "$out/$word.csv" # the caller takes a part
+        refusals=0 && fetch_rows bench.csv
+    done
+    ls "$out"
+)
+expect "fetched rows" test "$(fetched_rows 2>"$folder/said" | xargs)" = "bench.csv five.csv four.csv log.txt"
+expect "the refusal" grep -q 'cannot fetch its rows in .*bench.csv' "$folder/said"
+expect "each row once" test "$(cat "$folder"/rows/{four,five,bench}.csv | xargs)" = "head one two three head four head five"
+
 # The default sweep leaves out sizes that need too much time, unless the user chose them. The tables' size stays.
 sizes_in_time() # MODE ASKED CONFIGURATION LIST
 {
