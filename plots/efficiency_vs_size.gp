@@ -1,5 +1,5 @@
 # efficiency_vs_size.gp: efficiency by message size, from bench.csv: the shortest possible time of an all-reduce among
-# the workers alone / the time taken. Dashed: theory, without latency.
+# the workers alone / the time taken. Dashed: theory.
 load "style.gp"
 NAME = "efficiency_vs_size"
 TITLE = "One all-reduce: shortest possible time of W workers alone / time taken, by size\n" . \

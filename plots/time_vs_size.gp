@@ -1,5 +1,5 @@
-# time_vs_size.gp: time of one all-reduce by message size, from bench.csv. Dashed: theory, bytes / link rate, without
-# latency.
+# time_vs_size.gp: time of one all-reduce by message size, from bench.csv. Dashed: theory, from bytes,
+# link rate and round trip.
 load "style.gp"
 NAME = "time_vs_size"
 TITLE = "One all-reduce: time by size (W workers), with 95% intervals"

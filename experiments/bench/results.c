@@ -161,6 +161,7 @@ static struct result_row read_row(const struct csv_table *table, size_t row)
         .algorithm = csv_table_field(table, row, "mpi_algorithm"),
         .compress = csv_table_field(table, row, "compress"),
         .interface = csv_table_field(table, row, "interface"),
+        .feedback = csv_table_field(table, row, "error_feedback"),
         .model = csv_table_field(table, row, "model_gradients"),
         .nccl = csv_table_field(table, row, "nccl_algorithm"),
         .link_source = csv_table_field(table, row, "link_source"),
@@ -390,7 +391,8 @@ static void name_variant(const struct results *results, const struct result_row 
     if (strcmp(row->transport, own_transport(results, row)) != 0)
         line_add(&line, "over %s", row->transport);
     if (*row->compress && strcmp(row->compress, "none") != 0)
-        line_add(&line, "%s%s", line.used > 0 ? ", " : "", row->compress);
+        line_add(&line, "%s%s%s", line.used > 0 ? ", " : "", row->compress,
+                 strcmp(row->feedback, "on") == 0 ? ", error feedback" : "");
     if (line.used > 0 && row->part == PART_PLAIN)
         point->part = PART_VARIANT;
 }
@@ -463,6 +465,8 @@ static bool is_same(const struct point *a, const struct point *b)
     return a->part == b->part && a->workers == b->workers && a->bytes == b->bytes &&
            strcmp(a->who, b->who) == 0 && strcmp(a->variant, b->variant) == 0 &&
            strcmp(a->row->model, b->row->model) == 0 &&
+           (isnan(a->row->buckets) || isnan(b->row->buckets) ||
+            fabs(a->row->buckets - b->row->buckets) < 0.5) &&
            strcmp(a->row->network, b->row->network) == 0;
 }
 

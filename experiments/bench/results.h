@@ -34,7 +34,7 @@ enum part {
 struct result_row {
     const char *backend, *transport, *device, *network, *placement, *algorithm, *compress,
         *interface;
-    const char *model, *nccl, *link_source;
+    const char *feedback, *model, *nccl, *link_source;
     int workers, servers, hosts, inter_host_hops; /* 0: not known */
     uint64_t bytes;
     double iters, median_us, low_us, high_us, theory_us, efficiency, link, nominal_link;
@@ -56,7 +56,7 @@ struct point {
     enum part part;
     char who[64];     /* the configuration; with several workers a host also ", 8 on 4 hosts" */
     char name[64];    /* the same for readers, see results_name */
-    char variant[48]; /* "over zmq, fp16"; empty: none */
+    char variant[48]; /* "over zmq, fp16, error feedback"; empty: none */
     const struct result_row *row; /* its first one, for the texts */
     int workers, servers, machines;
     uint64_t bytes;

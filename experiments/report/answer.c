@@ -406,6 +406,7 @@ static void add_others(struct line *line, const struct results *results, int wor
             continue;
         line_add(line, "%s", count++ == 0 ? words : "; ");
         add_name(line, results, inside[c], point->workers, point->bytes);
+        add_marks(line, point, best);
     }
     line_add(line, "%s", count > 0 ? "." : "");
 }
@@ -415,6 +416,21 @@ static void add_ratio(struct line *line, const struct point *point, const struct
     bool same = answer_compare(point, winner).verdict == VERDICT_SAME;
     line_add(line, "%s%s", text_verdict(point, winner, 2).text,
              same ? "" : " times the winner's time");
+    add_marks(line, point, winner);
+}
+
+/* The winner is one of psring's own ways. */
+static void add_mpi(struct line *line, const struct results *results, int workers,
+                    const struct point *winner)
+{
+    const struct point *point = focus_point(results, COLUMN_MPI, workers);
+    if (!point || answer_compare(point, winner).verdict != VERDICT_FASTER)
+        return;
+    line_add(line, " Faster than all of psring: ");
+    add_name(line, results, COLUMN_MPI, workers, point->bytes);
+    line_add(line, ", ");
+    add_ratio(line, point, winner);
+    line_add(line, ".");
 }
 
 static void add_change(struct line *line, const struct results *results, int workers,
@@ -473,6 +489,7 @@ static void add_brief(struct answer *answer, const struct results *results)
              text_counted(winner->workers, "worker").text, text_size((double)winner->bytes).text);
     add_others(&line[0], results, workers, column, VERDICT_SAME, " No difference from it: ");
     add_others(&line[0], results, workers, column, VERDICT_NONE, " Without a verdict: ");
+    add_mpi(&line[0], results, workers, winner);
     line_add(&line[1], "By how much:  ");
     if (server) {
         add_name(&line[1], results, COLUMN_PS1, server->workers, server->bytes);
@@ -490,10 +507,11 @@ static void add_brief(struct answer *answer, const struct results *results)
         line_add(&line[2], "The winner reaches %.1f%% of what the workers' links allow.",
                  100 * winner->efficiency);
     line_add(&line[3], "Confidence:   ");
-    if (judged)
-        line_add(&line[3], "95%%, over %s. In parentheses: intervals of ratios.",
-                 text_counted(winner->time.starts, "start").text);
-    else
+    if (judged) {
+        line_add(&line[3], "95%%, over %s", text_counted(winner->time.starts, "start").text);
+        add_marks(&line[3], server, winner);
+        line_add(&line[3], ". In parentheses: intervals of ratios.");
+    } else
         line_add(&line[3], "none: %s.", lead.why);
     if (!steady)
         line_add(&line[3], " No number of workers has a steady measurement of both.");

@@ -11,9 +11,10 @@
 #include "experiments/bench/results.h"
 
 static const char *const keys[] = {
-    "backend",         "transport",      "device",   "workers",      "servers",   "placement",
-    "bytes",           "mpi_algorithm",  "compress", "hosts",        "interface", "model_gradients",
-    "inter_host_hops", "nccl_algorithm", "skew_ms",  "series_iters", "radix",     "network"};
+    "backend",      "transport",       "device",          "workers",        "servers",
+    "placement",    "bytes",           "mpi_algorithm",   "compress",       "hosts",
+    "interface",    "model_gradients", "inter_host_hops", "nccl_algorithm", "skew_ms",
+    "series_iters", "radix",           "error_feedback",  "buckets",        "network"};
 enum { KEYS = sizeof keys / sizeof *keys, SHARED_KEYS = KEYS - 1 }; /* all except the network */
 
 /* -------- what rows are of -------------------------------------------------------------------- */

@@ -71,7 +71,12 @@ static enum status fill_mode(struct mode *mode, const struct csv_table *table, d
     mode->images_per_s = value_of(table, mode, "images_per_s", false, values);
     mode->staleness = value_of(table, mode, "staleness_mean", false, values);
     mode->staleness_most = value_of(table, mode, "staleness_max", true, values);
-    mode->accuracy_most = value_of(table, mode, "test_accuracy", true, values);
+    mode->accuracy_most = (double)NAN; /* of the runs that missed the target */
+    for (size_t row = 0; row < table->rows; row++) {
+        if (is_of(table, row, mode) && csv_table_number(table, row, "target_reached") != 1)
+            mode->accuracy_most =
+                fmax(mode->accuracy_most, csv_table_number(table, row, "test_accuracy"));
+    }
     mode->lost = lost_of(table, mode, values);
     return STATUS_OK;
 }

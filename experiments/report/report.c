@@ -354,6 +354,7 @@ static const char summary[] =
     "plots/draw.sh, trace-ring.json and trace-ps.json, model.json, predict.csv, winner_map.csv,\n"
     "simulate.csv.\n"
     "Rows of bench.csv that differ only in their measurements are starts of one configuration.\n"
+    "--segment-bytes, --push-window and --reduce-order have no column, so use a folder for each.\n"
     "Exits with 1 if sums are wrong. The page then starts with that and shows no times.";
 
 #define FIELD(name) .offset = offsetof(struct report_request, name)

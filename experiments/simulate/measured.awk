@@ -1,7 +1,7 @@
 # measured.awk: prints one line for each comparable row of a bench.csv.
 # Columns: BACKEND PLACEMENT WORKERS SERVERS BYTES LINK-RATE MEDIAN-US BURST-BYTES.
 # Skips rows that processors limited (-v CPU_LIMITED=SHARE), rhd with another radix than 2, and clusters with unequal or
-# long links. If the rate of a virtual cluster was not measured, -v PAYLOAD_SHARE of it is payload. The burst of its links
+# long links, and series. Each network has its own cases. If the rate of a virtual cluster was not measured, -v PAYLOAD_SHARE of it is payload. The burst of its links
 # is -v BUCKET_BYTES=NUMBER. Several rows of one case (repetitions, transports) become their median.
 function median(list, n, i, k, value, values) {
     n = split(list, values, " ")
@@ -47,14 +47,19 @@ FNR == 1 {
         next
     if (("skew_ms" in column) && $column["skew_ms"] > 0) # ranks started apart
         next
-    key = backend " " $column["placement"] " " $column["workers"] " " $column["servers"] " " $column["bytes"]
-    if (!(key in times))
+    if (("series_iters" in column) && $column["series_iters"] > 1) # without a barrier between them
+        next
+    words = backend " " $column["placement"] " " $column["workers"] " " $column["servers"] " " $column["bytes"]
+    key = words " " $column["network"]
+    if (!(key in times)) {
         keys[++count] = key
+        case_of[key] = words
+    }
     times[key] = times[key] " " $column["time_us_median"]
     rates[key] = rates[key] " " rate
     bursts[key] = $column["network"] ~ /^vcluster/ ? BUCKET_BYTES : 0
 }
 END {
     for (i = 1; i <= count; i++)
-        printf "%s %.17g %s %d\n", keys[i], median(rates[keys[i]]), median(times[keys[i]]), bursts[keys[i]]
+        printf "%s %.17g %s %d\n", case_of[keys[i]], median(rates[keys[i]]), median(times[keys[i]]), bursts[keys[i]]
 }

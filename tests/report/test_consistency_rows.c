@@ -80,7 +80,7 @@ Test(consistency, medians_ranges_and_who_was_first)
          "times as long, bsp took 42.0 s, 1.91 times as long.");
     says(text, "The order of ring and async is within the difference between seeds. async did not "
                "reach it "
-               "in 1 of 3 runs (98.50% at best).");
+               "in 1 of 3 runs (98.40% at best).");
     says(text, "ssp:1 did not reach it in 2 of 3 runs");
     says(text, "Medians of 3 runs each, ranges in brackets.");
 }

@@ -33,11 +33,11 @@ static const char bench_header[] =
     "time_us_median,time_us_median_low,time_us_median_high,theory_time_us,efficiency,"
     "link_bytes_per_s,link_source,worker_sent_bytes,theory_worker_sent_bytes,server_sent_bytes,"
     "theory_server_sent_bytes,wrong,cpu_busy,cpu_other,mpi_algorithm,hosts,inter_host_hops,"
-    "compress,interface,model_gradients,cpu_s_per_gb,skew_ms,radix";
+    "compress,interface,model_gradients,cpu_s_per_gb,skew_ms,radix,error_feedback";
 
 struct made {
     const char *backend, *transport, *placement, *algorithm, *compress, *network, *interface,
-        *device;
+        *device, *feedback;
     int workers, servers, iters, hosts, apart;
     double bytes, us, half, theory_us, rate, wrong, busy, other, skew;
     int radix; /* 0: none in the file */
@@ -99,13 +99,13 @@ static void add(struct made *row)
         snprintf(radix, sizeof radix, "%d", row->radix);
     add_text("bench.csv",
              "%s,%s,%s,%s,%d,%d,%s,%.0f,x,%d,%.1f,%.1f,%.1f,%.1f,%.3f,%.0f,probe,%.0f,%.0f,%.0f,"
-             "%.0f,%.0f,%.3f,%.3f,%s,%s,%s,%s,%s,,%g,%g,%s\n",
+             "%.0f,%.0f,%.3f,%.3f,%s,%s,%s,%s,%s,,%g,%g,%s,%s\n",
              row->network, row->backend, row->transport, row->device, row->workers, row->servers,
              row->placement, row->bytes, row->iters, row->us, row->us * (1 - row->half),
              row->us * (1 + row->half), row->theory_us, 0.75, row->rate, row->bytes, row->bytes,
              row->servers > 0 ? row->bytes : 0, row->servers > 0 ? row->bytes : 0, row->wrong,
              row->busy, row->other, row->algorithm, hosts, apart, row->compress, row->interface,
-             1.25, row->skew, radix);
+             1.25, row->skew, radix, row->feedback ? row->feedback : "off");
 }
 
 /* Two starts that differ by 0.2%. */
@@ -429,6 +429,31 @@ Test(results, a_column_of_one_start_does_not_win)
     add(ROW(.us = 75000, .backend = "rhd"));
     says(summary(), "  Winner:       ring, 100 ms (4 workers, 4.8 MB, no further machine). Without "
                     "a verdict: rhd.\n");
+}
+
+Test(results, the_first_lines_name_a_faster_mpi_and_busy_processors)
+{
+    add_ring_and_server(MODEL, 100000, 240000);
+    add_twice(ROW(.us = 80000, .backend = "mpi", .transport = "none", .algorithm = "ring"));
+    add_twice(ROW(.us = 52000, .backend = "ps", .transport = "zmq", .placement = "dedicated",
+                  .servers = 4, .theory_us = 48000, .busy = 0.99));
+    const char *text = summary();
+    says(text, "  Winner:       ring, 100 ms (4 workers, 4.8 MB, no further machine). Faster than "
+               "all of psring: MPI_Allreduce (ring), 0.80 (0.78 to 0.82) times the winner's time.");
+    says(text, "  Would change: W servers: 0.52 (0.51 to 0.53) times the winner's time; "
+               "CPU-limited*.\n");
+}
+
+/* Rounding with and without error feedback are two configurations. */
+Test(results, error_feedback_is_a_variant)
+{
+    add_ring_and_server(MODEL, 100000, 240000);
+    add_twice(ROW(.us = 52000, .compress = "fp16"));
+    add_twice(ROW(.us = 57000, .compress = "fp16", .feedback = "on"));
+    const char *text = summary();
+    says(text, "52.1 ms");
+    says(text, "57.1 ms");
+    says(text, "fp16, error feedback");
 }
 
 /* The iterations of one start agree to 1%, but it is still one start. */

@@ -36,13 +36,16 @@ fi
 
 # Columns of older files, and devices: which rows can be compared with a simulation in host memory.
 cat >"$folder/rows.csv" <<'CSV'
-backend,device,network,workers,servers,placement,bytes,link_bytes_per_s,wrong,api,time_us_median
-ring,cpu,net,4,0,none,4799528,1e7,0,comm,100
-ring,cpu,net,4,0,none,4799528,1e7,0,library,300
-ring,cuda,net,4,0,none,4799528,1e7,0,comm,900
+backend,device,network,workers,servers,placement,bytes,link_bytes_per_s,wrong,api,time_us_median,series_iters
+ring,cpu,net,4,0,none,4799528,1e7,0,comm,100,1
+ring,cpu,net,4,0,none,4799528,1e7,0,library,300,1
+ring,cuda,net,4,0,none,4799528,1e7,0,comm,900,1
+ring,cpu,net,4,0,none,4799528,1e7,0,comm,50,10
+ring,cpu,fast,4,0,none,4799528,2e7,0,comm,60,1
 CSV
 awk -f "$root/experiments/simulate/measured.awk" "$folder/rows.csv" >"$folder/log"
-[[ $(<"$folder/log") == 'ring none 4 0 4799528 10000000 100 0' ]] || fail "rows of the library or of a GPU are compared:"
+[[ $(xargs <"$folder/log") == 'ring none 4 0 4799528 10000000 100 0 ring none 4 0 4799528 20000000 60 0' ]] ||
+    fail "rows of the library, of a GPU, of a series or of another network are mixed:"
 
 cmake --preset simulate -S "$root" -B "$build" "$@" >"$folder/log" 2>&1 || fail "cmake failed:"
 if ((short)); then

@@ -34,6 +34,10 @@ rm "$folder/program"
 cat >"$folder/program" <<PROGRAM
 #!/bin/sh
 [ "\$1" = info ] && exit 0
+for word; do
+    [ "\$option" != --metrics ] || printf 'seconds,images\n1,1\n' >"\$word"
+    option=\$word
+done
 touch "$folder/runs"
 while kill -0 \$PPID; do sleep 0.1; done # ends with mpirun, as psring does
 PROGRAM
@@ -56,12 +60,13 @@ for signal in INT TERM KILL; do
         fail "SIG$signal: no message about the interrupt:"
 done
 
-# The script ends a run at the limit, and reports a run that fails.
+# The script ends a run at the limit, which counts as one that missed the target, and reports a run that fails.
 compare --limit 4 &
 wait_for=$!
-within grep -q 'it was ended after 4 s, the limit of a run' "$folder/log" || fail "no message about the limit in:"
+within grep -q 'it was ended after 4 s, the limit of a run, and counts' "$folder/log" || fail "no message about the limit in:"
 rm -f "$folder/runs"
 within test -e "$folder/runs" || fail "no run after the one at the limit:"
+grep -q '^bsp,' "$folder/out/consistency.csv" || fail "no row of the run at the limit:"
 kill -TERM "$(pgrep -P $wait_for -f run_consistency.sh)"
 wait $wait_for
 printf '#!/bin/sh\necho "psring: error: broken on purpose" >&2\nexit 1\n' >"$folder/program"
