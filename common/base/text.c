@@ -58,6 +58,16 @@ void line_add(struct line *line, const char *format, ...)
         line->used = line->size - 1;
 }
 
+const char *text_grouped(double number, char *text, size_t size)
+{
+    char digits[320]; /* as many as any double has */
+    struct line line = line_in(text, size);
+    int length = snprintf(digits, sizeof digits, "%.0f", number);
+    for (int i = 0; i < length; i++)
+        line_add(&line, "%s%c", i > 0 && (length - i) % 3 == 0 ? "," : "", digits[i]);
+    return text;
+}
+
 enum { LONGEST = 32, UNLIKE = LONGEST + 1 };
 
 static int least(int a, int b)

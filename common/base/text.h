@@ -24,6 +24,9 @@ bool text_difference(const char *theirs, const char *own, char *text, size_t siz
 /* Appends as much as still fits. */
 __attribute__((format(printf, 2, 3))) void line_add(struct line *line, const char *format, ...);
 
+/* Writes a number as "1,234,567", rounded and cut to `size`. Returns `text`. */
+const char *text_grouped(double number, char *text, size_t size);
+
 /*
  * "did you mean": the word, among several, that is most similar to what a user has typed.
  *

@@ -98,20 +98,6 @@ static _Thread_local struct judged *own; /* NULL: not a worker */
 
 /* -------- words ------------------------------------------------------------------------------- */
 
-/* "1,234,567" */
-const char *with_commas(size_t number, char text[32])
-{
-    char digits[32];
-    size_t length = (size_t)snprintf(digits, sizeof digits, "%zu", number), used = 0;
-    for (size_t i = 0; i < length; i++) {
-        if (i > 0 && (length - i) % 3 == 0)
-            text[used++] = ',';
-        text[used++] = digits[i];
-    }
-    text[used] = '\0';
-    return text;
-}
-
 /* "elements 250 to 499" */
 const char *part_list(struct chunk part, char text[128])
 {

@@ -35,18 +35,9 @@ struct text text_time(double us)
 
 struct text text_count(double number)
 {
-    struct text grouped;
-    char digits[48];
-    size_t used = 0;
-    if (isnan(number))
-        TEXT("-");
-    int length = snprintf(digits, sizeof digits, "%.0f", number);
-    for (int i = 0; i < length && used + 2 < sizeof grouped.text; i++) {
-        if (i > 0 && (length - i) % 3 == 0)
-            grouped.text[used++] = ',';
-        grouped.text[used++] = digits[i];
-    }
-    grouped.text[used] = 0;
+    struct text grouped = {"-"};
+    if (!isnan(number))
+        text_grouped(number, grouped.text, sizeof grouped.text);
     return grouped;
 }
 

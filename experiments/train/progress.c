@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/text.h"
 
 #define REDRAW_INTERVAL_NS (100 * NS_PER_MS)
 
@@ -19,20 +20,6 @@ void progress_init(struct progress *progress, const struct progress_options *opt
 {
     *progress = (struct progress){.options = *options};
     progress->enabled = options->rank == 0 && isatty(fileno(options->stream));
-}
-
-/* 8412 -> "8,412". */
-static void format_thousands(char *text, size_t size, double value)
-{
-    char digits[32];
-    size_t used = 0;
-    int count = snprintf(digits, sizeof digits, "%.0f", value);
-    for (int i = 0; i < count && used + 2 < size; i++) {
-        if (i > 0 && (count - i) % 3 == 0)
-            text[used++] = ',';
-        text[used++] = digits[i];
-    }
-    text[used] = '\0';
 }
 
 /* 185 -> "3:05", 7384 -> "2:03:04". */
@@ -49,7 +36,7 @@ void progress_format(const struct progress_view *view, char *line, size_t size)
 {
     char rate[48] = "-", eta[64] = "-", loss[32] = "", steps[24];
     if (view->images_per_s > 0 && view->images_per_s < 1e15)
-        format_thousands(rate, sizeof rate, view->images_per_s);
+        text_grouped(view->images_per_s, rate, sizeof rate);
     if (view->eta_s >= 0 && view->eta_s < 1e9)
         format_duration(eta, sizeof eta, view->eta_s);
     /* Pads the step to its final width, so that the text after it does not move. */
