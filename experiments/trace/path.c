@@ -124,6 +124,13 @@ static const struct trace_message *last_message(const struct walk *walk, int64_t
 
 /* -------- the path ---------------------------------------------------------------------------- */
 
+/* Whether both do the same, at different times. */
+static bool are_alike(const struct trace_stretch *one, const struct trace_stretch *two)
+{
+    return one->place == two->place && one->rank == two->rank && one->peer == two->peer &&
+           one->bucket == two->bucket && one->step == two->step;
+}
+
 static void add_stretch(struct walk *walk, struct trace_stretch stretch)
 {
     struct trace_path *path = walk->path;
@@ -131,9 +138,7 @@ static void add_stretch(struct walk *walk, struct trace_stretch stretch)
     stretch.begin_ns = stretch.begin_ns > walk->begin_ns ? stretch.begin_ns : walk->begin_ns;
     if (stretch.end_ns <= stretch.begin_ns)
         return;
-    if (last && last->place == stretch.place && last->rank == stretch.rank &&
-        last->peer == stretch.peer && last->bucket == stretch.bucket &&
-        last->step == stretch.step) {
+    if (last && are_alike(last, &stretch)) {
         last->begin_ns = stretch.begin_ns;
         memcpy(last->first, stretch.first, sizeof last->first);
         return;
@@ -383,12 +388,6 @@ static bool is_averaging(const struct trace_stretch *stretch)
            stretch->place == TRACE_PLACE_LINK || stretch->place == TRACE_PLACE_SENDS;
 }
 
-static bool same_line(const struct trace_stretch *one, const struct trace_stretch *two)
-{
-    return one->place == two->place && one->rank == two->rank && one->peer == two->peer &&
-           one->bucket == two->bucket && one->step == two->step;
-}
-
 /* A contiguous part of a path: one computation, or one averaging. The pieces of an averaging
  * alternate between ranks; each direction gets one line. */
 struct passage {
@@ -426,7 +425,7 @@ static void print_passage(const struct trace_step *step, struct passage *passage
 static bool joins(struct passage *passage, const struct trace_stretch *stretch)
 {
     size_t i = 0;
-    while (i < passage->count && !same_line(&passage->lines[i].whole, stretch))
+    while (i < passage->count && !are_alike(&passage->lines[i].whole, stretch))
         i++;
     if (i == passage->count)
         return false;
