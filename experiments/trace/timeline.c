@@ -23,73 +23,6 @@ struct timeline_rank {
     int64_t zero_ns; /* zero of the file, in rank 0's time */
 };
 
-/* Begins a line: an event of a row, at `ns` of this rank's clock. */
-static void rank_put_head(const struct timeline_rank *rank, FILE *out, const char *phase, int row,
-                          int64_t ns);
-
-/* -------- bytes per second -------------------------------------------------------------------- */
-
-enum { BINS = 10000 };
-
-/* Bytes of the messages of all threads, by the time of sending or arrival. */
-struct traffic {
-    int64_t begin_ns, bin_ns;
-    uint64_t (*bytes)[2]; /* (BINS + 1): sent, received */
-};
-
-static void add_traffic(struct traffic *traffic, const struct trace_thread *thread)
-{
-    for (size_t i = 0; i < thread->count; i++) {
-        const struct trace_event *event = &thread->events[i];
-        enum range_kind kind = event->about.kind;
-        int64_t bin = (event->begin_ns - traffic->begin_ns) / traffic->bin_ns;
-        if (kind == RANGE_SEND || kind == RANGE_RECEIVE)
-            traffic->bytes[bin][kind == RANGE_RECEIVE] += event->about.bytes;
-    }
-}
-
-static void find_span(const struct trace *trace, int64_t *begin_ns, int64_t *end_ns)
-{
-    *begin_ns = INT64_MAX;
-    *end_ns = INT64_MIN;
-    for (size_t t = 0; t < trace_threads(trace); t++) {
-        const struct trace_thread *thread = &trace->threads[t];
-        for (size_t i = 0; i < thread->count; i++) {
-            const struct trace_event *event = &thread->events[i];
-            *begin_ns = event->begin_ns < *begin_ns ? event->begin_ns : *begin_ns;
-            *end_ns = event->end_ns > *end_ns ? event->end_ns : *end_ns;
-        }
-    }
-}
-
-static enum status write_link(const struct timeline_rank *rank, FILE *out)
-{
-    const struct trace *trace = rank->trace;
-    int64_t begin_ns, end_ns;
-    find_span(trace, &begin_ns, &end_ns);
-    if (begin_ns >= end_ns)
-        return STATUS_OK;
-    struct traffic traffic = {begin_ns, (end_ns - begin_ns) / BINS + 1, NULL};
-    if (traffic.bin_ns < NS_PER_MS)
-        traffic.bin_ns = NS_PER_MS;
-    traffic.bytes = calloc(BINS + 1, sizeof *traffic.bytes);
-    if (!traffic.bytes)
-        return FAIL(STATUS_NO_MEMORY, "timeline: no memory for counters");
-    for (size_t t = 0; t < trace_threads(trace); t++)
-        add_traffic(&traffic, &trace->threads[t]);
-    double seconds = (double)traffic.bin_ns / (double)NS_PER_S;
-    for (int64_t bin = 0; bin <= (end_ns - begin_ns) / traffic.bin_ns; bin++) {
-        const uint64_t *bytes = traffic.bytes[bin], *last = traffic.bytes[bin > 0 ? bin - 1 : 0];
-        if (bin > 0 && bytes[0] == last[0] && bytes[1] == last[1])
-            continue;
-        rank_put_head(rank, out, "C", 0, begin_ns + bin * traffic.bin_ns);
-        fprintf(out, ",\"name\":\"link\",\"args\":{\"sent MB/s\":%.3f,\"received MB/s\":%.3f}},\n",
-                (double)bytes[0] / seconds / 1e6, (double)bytes[1] / seconds / 1e6);
-    }
-    free(traffic.bytes);
-    return STATUS_OK;
-}
-
 /* Rows of a process: threads, then buckets, then chunks on their way to servers. */
 enum {
     ROW_THREAD = 1,
@@ -139,16 +72,12 @@ static void put_us(FILE *out, const char *key, int64_t ns)
     fprintf(out, ",\"%s\":%s%" PRIu64 ".%03d", key, sign, absolute / 1000, (int)(absolute % 1000));
 }
 
-static void rank_put_head(const struct timeline_rank *rank, FILE *out, const char *phase, int row,
-                          int64_t ns)
-{
-    fprintf(out, "{\"ph\":\"%s\",\"pid\":%d,\"tid\":%d", phase, rank->world->rank, row);
-    put_us(out, "ts", aligned_ns(rank, ns));
-}
-
+/* Begins a line: an event of a row, at `ns` of this rank's clock. */
 static void put_head(const struct timeline_writer *writer, const char *phase, int row, int64_t ns)
 {
-    rank_put_head(writer->rank, writer->out, phase, row, ns);
+    fprintf(writer->out, "{\"ph\":\"%s\",\"pid\":%d,\"tid\":%d", phase, writer->rank->world->rank,
+            row);
+    put_us(writer->out, "ts", aligned_ns(writer->rank, ns));
 }
 
 static int rank_of(const struct timeline_writer *writer, int node)
@@ -403,6 +332,70 @@ static void put_shards(const struct timeline_writer *writer, int server)
     }
 }
 
+/* -------- bytes per second -------------------------------------------------------------------- */
+
+enum { BINS = 10000 };
+
+/* Bytes of the messages of all threads, by the time of sending or arrival. */
+struct traffic {
+    int64_t begin_ns, bin_ns;
+    uint64_t (*bytes)[2]; /* (BINS + 1): sent, received */
+};
+
+static void add_traffic(struct traffic *traffic, const struct trace_thread *thread)
+{
+    for (size_t i = 0; i < thread->count; i++) {
+        const struct trace_event *event = &thread->events[i];
+        enum range_kind kind = event->about.kind;
+        int64_t bin = (event->begin_ns - traffic->begin_ns) / traffic->bin_ns;
+        if (kind == RANGE_SEND || kind == RANGE_RECEIVE)
+            traffic->bytes[bin][kind == RANGE_RECEIVE] += event->about.bytes;
+    }
+}
+
+static void find_span(const struct trace *trace, int64_t *begin_ns, int64_t *end_ns)
+{
+    *begin_ns = INT64_MAX;
+    *end_ns = INT64_MIN;
+    for (size_t t = 0; t < trace_threads(trace); t++) {
+        const struct trace_thread *thread = &trace->threads[t];
+        for (size_t i = 0; i < thread->count; i++) {
+            const struct trace_event *event = &thread->events[i];
+            *begin_ns = event->begin_ns < *begin_ns ? event->begin_ns : *begin_ns;
+            *end_ns = event->end_ns > *end_ns ? event->end_ns : *end_ns;
+        }
+    }
+}
+
+static enum status put_link(const struct timeline_writer *writer)
+{
+    const struct trace *trace = writer->rank->trace;
+    int64_t begin_ns, end_ns;
+    find_span(trace, &begin_ns, &end_ns);
+    if (begin_ns >= end_ns)
+        return STATUS_OK;
+    struct traffic traffic = {begin_ns, (end_ns - begin_ns) / BINS + 1, NULL};
+    if (traffic.bin_ns < NS_PER_MS)
+        traffic.bin_ns = NS_PER_MS;
+    traffic.bytes = calloc(BINS + 1, sizeof *traffic.bytes);
+    if (!traffic.bytes)
+        return FAIL(STATUS_NO_MEMORY, "timeline: no memory for counters");
+    for (size_t t = 0; t < trace_threads(trace); t++)
+        add_traffic(&traffic, &trace->threads[t]);
+    double seconds = (double)traffic.bin_ns / (double)NS_PER_S;
+    for (int64_t bin = 0; bin <= (end_ns - begin_ns) / traffic.bin_ns; bin++) {
+        const uint64_t *bytes = traffic.bytes[bin], *last = traffic.bytes[bin > 0 ? bin - 1 : 0];
+        if (bin > 0 && bytes[0] == last[0] && bytes[1] == last[1])
+            continue;
+        put_head(writer, "C", 0, begin_ns + bin * traffic.bin_ns);
+        fprintf(writer->out,
+                ",\"name\":\"link\",\"args\":{\"sent MB/s\":%.3f,\"received MB/s\":%.3f}},\n",
+                (double)bytes[0] / seconds / 1e6, (double)bytes[1] / seconds / 1e6);
+    }
+    free(traffic.bytes);
+    return STATUS_OK;
+}
+
 /* -------- the whole --------------------------------------------------------------------------- */
 
 static enum status write_events(const struct timeline_rank *rank, FILE *out)
@@ -425,7 +418,7 @@ static enum status write_events(const struct timeline_rank *rank, FILE *out)
         for (int server = 0; server < rank->topology->servers; server++)
             put_shards(&writer, server);
     }
-    TRY(write_link(rank, out));
+    TRY(put_link(&writer));
 out:
     free(writer.events);
     free(named);
