@@ -13,22 +13,11 @@
 #include "common/base/status.h"
 #include "experiments/trace/timeline.h"
 
-/* TRACE_PARTS: it belongs to the enclosing part. */
-static enum trace_part part_of(enum range_kind kind)
-{
-    switch (kind) {
-    case RANGE_COMPUTE:
-        return TRACE_PART_COMPUTE;
-    case RANGE_EXPOSED:
-        return TRACE_PART_EXPOSED;
-    case RANGE_DATA:
-        return TRACE_PART_DATA;
-    case RANGE_OPTIMIZER:
-        return TRACE_PART_OPTIMIZER;
-    default:
-        return TRACE_PARTS;
-    }
-}
+/* The parts of a step that ranges are. TRACE_PART_STEP: the range belongs to the enclosing part. */
+static const enum trace_part parts[RANGE_KINDS] = {[RANGE_COMPUTE] = TRACE_PART_COMPUTE,
+                                                   [RANGE_EXPOSED] = TRACE_PART_EXPOSED,
+                                                   [RANGE_DATA] = TRACE_PART_DATA,
+                                                   [RANGE_OPTIMIZER] = TRACE_PART_OPTIMIZER};
 
 /* Computes the parts of the step ranges[at]. Its row ends before `end`. */
 static void add_parts(const struct trace_file *file, size_t at, size_t end, struct trace_step *step)
@@ -42,16 +31,16 @@ static void add_parts(const struct trace_file *file, size_t at, size_t end, stru
     step->ns[TRACE_PART_CPU] = -1;
     for (size_t i = at + 1; i < end && file->ranges[i].begin_ns < whole->end_ns; i++) {
         const struct trace_range *range = &file->ranges[i];
-        enum trace_part part = part_of(range->kind);
+        enum trace_part part = parts[range->kind];
         if (range->kind == RANGE_CPU)
             step->ns[TRACE_PART_CPU] = range->step;
-        if (part == TRACE_PARTS)
+        if (part == TRACE_PART_STEP)
             continue;
         while (depth > 0 && open[depth - 1]->end_ns <= range->begin_ns)
             depth--;
         int64_t ns = range->end_ns - range->begin_ns;
         step->ns[part] += ns;
-        step->ns[depth > 0 ? part_of(open[depth - 1]->kind) : TRACE_PART_OTHER] -= ns;
+        step->ns[depth > 0 ? parts[open[depth - 1]->kind] : TRACE_PART_OTHER] -= ns;
         if (depth < DEPTH)
             open[depth++] = range;
     }
@@ -254,7 +243,7 @@ static void print_row(const char *name, size_t count, const double *median_ms)
 static void print_parts(const struct trace_file *file, const struct trace_step *steps, size_t count)
 {
     double median_ms[TRACE_PARTS];
-    static const char *const parts[SHOWN] = {[TRACE_PART_STEP] = "step",
+    static const char *const names[SHOWN] = {[TRACE_PART_STEP] = "step",
                                              [TRACE_PART_COMPUTE] = "compute",
                                              [TRACE_PART_EXPOSED] = "exposed",
                                              [TRACE_PART_DATA] = "data",
@@ -263,7 +252,7 @@ static void print_parts(const struct trace_file *file, const struct trace_step *
                                              [TRACE_PART_REST] = "rest"};
     printf("ms a step, medians\n%-36s %6s", "", "steps");
     for (int part = 0; part < SHOWN; part++)
-        printf(" %9s", parts[part]);
+        printf(" %9s", names[part]);
     printf("\n");
     for (int rank = 0; rank < file->rank_count; rank++) {
         size_t found = trace_medians(steps, count, rank, median_ms);
