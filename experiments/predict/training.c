@@ -8,6 +8,7 @@
 #include "common/base/util.h"
 #include "common/comm/bucket.h"
 #include "common/device/device.h"
+#include "experiments/train/gradient_sync.h"
 #include "models/cnn.h"
 #include "models/published.h"
 
@@ -55,30 +56,15 @@ static enum status find_layers(struct predict_step *step, const char *model)
 enum status predict_step_open(struct predict_step *step, const char *model, size_t bucket_bytes)
 {
     enum status status;
-    size_t *counts = NULL;
-    struct bucket_layer *costs = NULL;
     const struct bucket_limits limits = {.bytes = bucket_bytes, .cut = true};
     *step = (struct predict_step){0};
     TRY(find_layers(step, model));
-    counts = calloc(step->layer_count + 1, sizeof *counts);
-    costs = calloc(step->layer_count + 1, sizeof *costs);
-    TRY(counts && costs ? STATUS_OK : STATUS_NO_MEMORY);
-    for (size_t l = 0; l < step->layer_count; l++) {
-        const struct net_layer *layer = &step->layers[l];
-        counts[l] = layer->count;
-        costs[l] = (struct bucket_layer){layer->count, layer->gradient_parts, layer->forward_flops,
-                                         layer->backward_flops};
-        step->bytes += layer->count * sizeof(float);
-    }
-    step->bucket_count = bucket_plan(counts, step->layer_count, &limits, NULL);
-    step->buckets = calloc(step->bucket_count, sizeof *step->buckets);
-    step->order = calloc(step->bucket_count, sizeof *step->order);
-    TRY(step->buckets && step->order ? STATUS_OK : STATUS_NO_MEMORY);
-    bucket_plan(counts, step->layer_count, &limits, step->buckets);
-    bucket_order(step->buckets, step->bucket_count, costs, step->layer_count, step->order);
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): predict_step_free frees the layers */
+    TRY(gradient_buckets(step->layers, step->layer_count, &limits, &step->buckets,
+                         &step->bucket_count, &step->order));
+    for (size_t l = 0; l < step->layer_count; l++)
+        step->bytes += step->layers[l].count * sizeof(float);
 out:
-    free(counts);
-    free(costs);
     return status;
 }
 

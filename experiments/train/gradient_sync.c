@@ -91,48 +91,47 @@ void updater_close(struct updater *updater)
 
 /* -------- set-up ------------------------------------------------------------------------------ */
 
-static enum status plan_buckets(struct gradient_sync *sync, const struct bucket_limits *limits)
+enum status gradient_buckets(const struct net_layer *layers, size_t layer_count,
+                             const struct bucket_limits *limits, struct bucket **buckets,
+                             size_t *count, size_t **order)
 {
     enum status status = STATUS_OK;
-    size_t layer_count = sync->model.layer_count;
-    const struct net_layer *layers = sync->model.layers;
     size_t *counts = calloc(layer_count + 1, sizeof *counts);
-    for (size_t l = 0; counts && l < layer_count; l++)
-        counts[l] = layers[l].count;
-    if (counts)
-        sync->count = bucket_plan(counts, layer_count, limits, NULL);
-    sync->buckets = calloc(sync->count + 1, sizeof *sync->buckets);
-    sync->counts = calloc(sync->count + 1, sizeof *sync->counts);
-    sync->pending = calloc(sync->count + 1, sizeof *sync->pending);
-    if (!counts || !sync->buckets || !sync->counts || !sync->pending)
-        TRY(FAIL(STATUS_NO_MEMORY, "no memory for the layout of buckets"));
-    bucket_plan(counts, layer_count, limits, sync->buckets);
-    sync->model_count = sync->buckets[0].first + sync->buckets[0].count; /* it ends the arena */
-    for (size_t b = 0; b < sync->count; b++)
-        sync->counts[b] = sync->buckets[b].count;
-out:
-    free(counts);
-    return status;
-}
-
-static enum status order_buckets(struct gradient_sync *sync)
-{
-    size_t layer_count = sync->model.layer_count;
-    const struct net_layer *layers = sync->model.layers;
     struct bucket_layer *costs = calloc(layer_count + 1, sizeof *costs);
-    sync->order = calloc(sync->count, sizeof *sync->order);
-    if (!costs || !sync->order) {
-        free(costs);
-        return FAIL(STATUS_NO_MEMORY, "no memory for the order of buckets");
-    }
-    for (size_t l = 0; l < layer_count; l++)
+    for (size_t l = 0; counts && costs && l < layer_count; l++) {
+        counts[l] = layers[l].count;
         costs[l] = (struct bucket_layer){.count = layers[l].count,
                                          .parts = layers[l].gradient_parts,
                                          .forward = layers[l].forward_flops,
                                          .backward = layers[l].backward_flops};
-    bucket_order(sync->buckets, sync->count, costs, layer_count, sync->order);
+    }
+    *count = counts && costs ? bucket_plan(counts, layer_count, limits, NULL) : 0;
+    *buckets = calloc(*count + 1, sizeof **buckets);
+    *order = calloc(*count + 1, sizeof **order);
+    if (!counts || !costs || !*buckets || !*order)
+        TRY(FAIL(STATUS_NO_MEMORY, "no memory for the layout of buckets"));
+    bucket_plan(counts, layer_count, limits, *buckets);
+    bucket_order(*buckets, *count, costs, layer_count, *order);
+out:
+    free(counts);
     free(costs);
-    return STATUS_OK;
+    return status;
+}
+
+static enum status plan_buckets(struct gradient_sync *sync, const struct bucket_limits *limits)
+{
+    enum status status;
+    TRY(gradient_buckets(sync->model.layers, sync->model.layer_count, limits, &sync->buckets,
+                         &sync->count, &sync->order));
+    sync->counts = calloc(sync->count, sizeof *sync->counts);
+    sync->pending = calloc(sync->count, sizeof *sync->pending);
+    if (!sync->counts || !sync->pending)
+        TRY(FAIL(STATUS_NO_MEMORY, "no memory for %zu buckets", sync->count));
+    sync->model_count = sync->buckets[0].first + sync->buckets[0].count; /* it ends the arena */
+    for (size_t b = 0; b < sync->count; b++)
+        sync->counts[b] = sync->buckets[b].count;
+out:
+    return status;
 }
 
 enum status gradient_sync_open(struct gradient_sync *sync, const struct gradient_sync_model *model,
@@ -152,8 +151,10 @@ enum status gradient_sync_open(struct gradient_sync *sync, const struct gradient
         options->updater->buckets = sync->buckets;
         comm.updater = &options->updater->interface;
     }
-    if (options->may_defer && updates_here && sync->count > 1)
-        TRY(order_buckets(sync));
+    if (!options->may_defer || !updates_here || sync->count == 1) {
+        free(sync->order); /* buckets travel as started */
+        sync->order = NULL;
+    }
     for (size_t b = 0; b < sync->count; b++) {
         if (sync->counts[b] > comm.bucket_counts_max)
             comm.bucket_counts_max = sync->counts[b];

@@ -116,6 +116,13 @@ struct gradient_sync {
     struct cpu_watch *watch; /* runs while the step is blocked; borrowed, or NULL */
 };
 
+/* Plans the buckets of these layers, *count, in order of completion, and the order in which they
+ * travel if the next step waits for them (bucket.h). The caller frees *buckets and *order, also
+ * after an error. STATUS_NO_MEMORY is logged. */
+enum status gradient_buckets(const struct net_layer *layers, size_t layer_count,
+                             const struct bucket_limits *limits, struct bucket **buckets,
+                             size_t *count, size_t **order);
+
 /*
  * Collective over the world: plans the buckets and opens the comm. Borrows `optimizer`; it is NULL
  * on a server and in a run that does not train. If sync->defers is then true, the caller makes
