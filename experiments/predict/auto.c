@@ -91,13 +91,14 @@ static struct predict_model model_there(const struct predict_model *model,
 
 /* -------- ways -------------------------------------------------------------------------------- */
 
-static bool several_slots(const struct auto_job *job)
+/* Whether some of these ranks share a host, but not all. `hosts` NULL: one each. */
+static bool share_hosts(const int *hosts, int ranks)
 {
     bool shared = false, apart = false;
-    for (int worker = 1; job->hosts && worker < job->workers; worker++) {
-        apart = apart || job->hosts[worker] != job->hosts[0];
-        for (int other = 0; other < worker && !shared; other++)
-            shared = job->hosts[other] == job->hosts[worker];
+    for (int rank = 1; hosts && rank < ranks; rank++) {
+        apart = apart || hosts[rank] != hosts[0];
+        for (int other = 0; other < rank && !shared; other++)
+            shared = hosts[other] == hosts[rank];
     }
     return shared && apart;
 }
@@ -170,7 +171,7 @@ static void try_over(struct auto_search *search, enum transport_kind kind,
                                             .spare = job->spare,
                                             .inside = job->colocated,
                                             .in_switch = job->spare,
-                                            .shares_hosts = several_slots(job)};
+                                            .shares_hosts = share_hosts(job->hosts, job->workers)};
     struct predict_way ways[PREDICT_WAYS_MOST];
     size_t count;
     search->transport = kind;
@@ -370,21 +371,11 @@ static unsigned transports_of(const struct config *config, const struct world *w
     return allowed;
 }
 
-/* Whether some ranks share a host, but not all. Otherwise each rank counts as one host. */
-static bool share_hosts(const struct world *world)
-{
-    bool shared = false, apart = false;
-    for (int rank = 0; rank < world->size; rank++) {
-        shared = shared || world->host_numbers[rank] != rank;
-        apart = apart || world->host_numbers[rank] != world->host_numbers[0];
-    }
-    return shared && apart;
-}
-
 static enum status job_of(struct auto_job *job, const struct config *config,
                           const struct world *world)
 {
-    *job = (struct auto_job){.hosts = share_hosts(world) ? world->host_numbers : NULL,
+    bool shared = share_hosts(world->host_numbers, world->size);
+    *job = (struct auto_job){.hosts = shared ? world->host_numbers : NULL,
                              .network = config->network,
                              .bytes_per_s = config->link_rate / 8,
                              .transports = transports_of(config, world),
