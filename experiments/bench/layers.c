@@ -218,21 +218,16 @@ out:
 
 /* -------- JSON -------------------------------------------------------------------------------- */
 
-/* Adds a number, or null if it is not known. */
-static bool add_number(cJSON *object, const char *name, double value)
-{
-    return isfinite(value) ? cJSON_AddNumberToObject(object, name, value) != NULL
-                           : cJSON_AddNullToObject(object, name) != NULL;
-}
-
+/* A number that is not known is NAN, which cJSON prints as null. */
 static bool add_pass_json(cJSON *line, const char *name, const struct compute_result *result,
                           const struct compute_pass *pass)
 {
     cJSON *object = cJSON_AddObjectToObject(line, name);
-    return object && add_number(object, "ms", known(pass->ms)) &&
-           add_number(object, "flops", known(pass->flops)) &&
-           add_number(object, "bytes", known(pass->bytes)) &&
-           add_number(object, "of_sgemm", compute_of_sgemm(result, pass->flops, pass->ms));
+    return object && cJSON_AddNumberToObject(object, "ms", known(pass->ms)) &&
+           cJSON_AddNumberToObject(object, "flops", known(pass->flops)) &&
+           cJSON_AddNumberToObject(object, "bytes", known(pass->bytes)) &&
+           cJSON_AddNumberToObject(object, "of_sgemm",
+                                   compute_of_sgemm(result, pass->flops, pass->ms));
 }
 
 static bool add_line_json(cJSON *lines, const struct compute_result *result,
@@ -251,13 +246,14 @@ static enum status write_json(const struct config *config, const struct compute_
     struct compute_line step = whole_step(result);
     bool whole = cJSON_AddItemToObject(document, "config", result_config_json(config));
     cJSON *compute = cJSON_AddObjectToObject(document, "compute");
-    whole = whole && add_number(compute, "threads", result->threads) &&
-            add_number(compute, "ranks", result->ranks) &&
-            add_number(compute, "steps", (double)result->steps) &&
-            add_number(compute, "sgemm_flops_per_s", known(result->sgemm_one)) &&
-            add_number(compute, "sgemm_threads_flops_per_s", known(result->sgemm_all)) &&
-            add_number(compute, "images_per_s", result->images_per_s) &&
-            add_pass_json(compute, "step", result, &step.forward);
+    whole =
+        whole && cJSON_AddNumberToObject(compute, "threads", result->threads) &&
+        cJSON_AddNumberToObject(compute, "ranks", result->ranks) &&
+        cJSON_AddNumberToObject(compute, "steps", (double)result->steps) &&
+        cJSON_AddNumberToObject(compute, "sgemm_flops_per_s", known(result->sgemm_one)) &&
+        cJSON_AddNumberToObject(compute, "sgemm_threads_flops_per_s", known(result->sgemm_all)) &&
+        cJSON_AddNumberToObject(compute, "images_per_s", result->images_per_s) &&
+        add_pass_json(compute, "step", result, &step.forward);
     cJSON *layers = cJSON_AddArrayToObject(compute, "layers");
     for (size_t i = 0; whole && i < result->count; i++)
         whole = add_line_json(layers, result, &result->lines[i]);
