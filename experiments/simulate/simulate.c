@@ -37,19 +37,6 @@ struct simulation {
     struct bench_verdict verdict;
 };
 
-/* The sizes of bench. */
-static bool next_bytes(const struct config *config, size_t index, uint64_t *bytes)
-{
-    if (config->size_count > 0) {
-        if (index < config->size_count)
-            *bytes = bench_whole_bytes(config->size_list[index]);
-        return index < config->size_count;
-    }
-    *bytes = index == 0 ? bench_whole_bytes(config->bench.min_bytes)
-                        : bench_next_bytes(*bytes, config->bench.factor);
-    return *bytes <= bench_whole_bytes(config->bench.max_bytes);
-}
-
 static enum status allocate(struct simulation *simulation, uint64_t most_bytes)
 {
     enum status status = STATUS_OK;
@@ -188,13 +175,13 @@ static enum status run_sizes(struct simulation *simulation, const struct comm_op
     enum status status = STATUS_OK;
     const struct config *config = simulation->config;
     uint64_t bytes = 0, most_bytes = 0;
-    for (size_t index = 0; next_bytes(config, index, &bytes); index++)
+    for (size_t index = 0; bench_size(config, index, &bytes); index++)
         most_bytes = bytes > most_bytes ? bytes : most_bytes;
     simulation->checks = simulation->world->size <= RANKS_CHECKED;
     TRY(allocate(simulation, most_bytes));
     TRY(bench_connect(&simulation->connection, simulation->world, config_backend(config), options,
                       most_bytes / sizeof(float)));
-    for (size_t index = 0; next_bytes(config, index, &bytes); index++) {
+    for (size_t index = 0; bench_size(config, index, &bytes); index++) {
         const struct bench_plan plan = {.count = bytes / sizeof(float), .iters = 1};
         TRY(run_plan(simulation, &plan, NULL));
     }
