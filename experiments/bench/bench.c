@@ -122,10 +122,7 @@ static enum status run_size(const struct config *config, const struct bench_link
             row.compute_us_median = compute_us;
             row.exposed_us_median = exposed_us;
         }
-        verdict->rows += !plan->library; /* the same size again */
-        verdict->rows_known += row.bytes_known;
-        verdict->rows_differ += !bench_row_bytes_agree(&row);
-        bench_verdict_require(verdict, config->bench.require_efficiency, &row);
+        bench_verdict_add(verdict, config->bench.require_efficiency, &row);
         TRY(outputs_add(outputs, &row, verdict->rows == 1 && !plan->library));
     }
 out:
@@ -261,10 +258,7 @@ static enum status run_model(const struct config *config, struct world *world,
     if (world->rank == 0) {
         TRY(bench_describe(&row, config, link, &model.connection, &model.plan, &model.averaging));
         bench_model_describe(&model, config, &row);
-        verdict->rows = 1;
-        verdict->rows_known = row.bytes_known;
-        verdict->rows_differ = !bench_row_bytes_agree(&row);
-        bench_verdict_require(verdict, config->bench.require_efficiency, &row);
+        bench_verdict_add(verdict, config->bench.require_efficiency, &row);
         TRY(outputs_add(outputs, &row, true));
     }
 out:

@@ -478,10 +478,13 @@ void bench_table_line(FILE *out, const struct bench_row *row)
                 percent_cell(bound, bench_row_scaling(row)));
 }
 
-void bench_verdict_require(struct bench_verdict *verdict, double efficiency,
-                           const struct bench_row *row)
+void bench_verdict_add(struct bench_verdict *verdict, double efficiency,
+                       const struct bench_row *row)
 {
     double found = bench_row_efficiency(row);
+    verdict->rows += !row->library; /* libpsring's row has the same size again */
+    verdict->rows_known += row->bytes_known;
+    verdict->rows_differ += !bench_row_bytes_agree(row);
     if (efficiency <= 0)
         return;
     verdict->required = efficiency;

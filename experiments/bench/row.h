@@ -155,9 +155,10 @@ struct bench_verdict {
     uint64_t lowest_bytes;
 };
 
-/* Counts the row against a required efficiency; does nothing if that is 0. */
-void bench_verdict_require(struct bench_verdict *verdict, double efficiency,
-                           const struct bench_row *row);
+/* Counts the row, without its wrong elements. Compares it with a required efficiency unless that is
+ * 0. */
+void bench_verdict_add(struct bench_verdict *verdict, double efficiency,
+                       const struct bench_row *row);
 
 /* Logs why rows miss the required efficiency, if any do. */
 void bench_verdict_log_missed(const struct bench_verdict *verdict);

@@ -102,13 +102,11 @@ static enum status report_row(struct simulation *simulation, const struct bench_
         bench_model_describe(model, config, &row);
     row.transport = "simulated";
     row.cpu_busy = -1;
-    struct bench_verdict *verdict = &simulation->verdict;
-    if (verdict->rows++ == 0)
+    simulation->verdict.wrong += measured->wrong;
+    bench_verdict_add(&simulation->verdict, 0, &row);
+    if (simulation->verdict.rows == 1)
         bench_table_head(stdout, &row);
     bench_table_line(stdout, &row);
-    verdict->wrong += measured->wrong;
-    verdict->rows_known += row.bytes_known;
-    verdict->rows_differ += !bench_row_bytes_agree(&row);
     if (simulation->csv)
         TRY(bench_csv_write(simulation->csv, &row));
 out:

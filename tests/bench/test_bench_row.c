@@ -462,15 +462,15 @@ Test(bench_row, an_efficiency_is_required_of_every_row)
 {
     struct bench_row row = example(); /* 0.72 */
     struct bench_verdict verdict = {0};
-    bench_verdict_require(&verdict, 0, &row);
-    bench_verdict_require(&verdict, 0.72, &row);
+    bench_verdict_add(&verdict, 0, &row);
+    bench_verdict_add(&verdict, 0.72, &row);
     cr_expect_eq(bench_verdict_status(&verdict), STATUS_OK);
-    bench_verdict_require(&verdict, 0.721, &row);
+    bench_verdict_add(&verdict, 0.721, &row);
     row.time_us.median *= 2;
     row.bytes = 12000000;
-    bench_verdict_require(&verdict, 0.721, &row); /* 0.18 */
+    bench_verdict_add(&verdict, 0.721, &row); /* 0.18 */
     row.bytes = 24000000;
-    bench_verdict_require(&verdict, 0.721, &row); /* 0.36 */
+    bench_verdict_add(&verdict, 0.721, &row); /* 0.36 */
     cr_expect_eq(bench_verdict_status(&verdict), STATUS_MISSED);
     cr_expect_eq(verdict.rows_below, 3);
     cr_expect_eq(verdict.rows_required, 4);
@@ -481,7 +481,7 @@ Test(bench_row, an_efficiency_is_required_of_every_row)
 
     row.link_bytes_per_s = 0;
     verdict = (struct bench_verdict){0};
-    bench_verdict_require(&verdict, 0.1, &row);
+    bench_verdict_add(&verdict, 0.1, &row);
     cr_expect_eq(verdict.rows_unknown, 1);
     cr_expect_eq(bench_verdict_status(&verdict), STATUS_MISSED);
 }
