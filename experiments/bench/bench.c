@@ -74,7 +74,7 @@ static enum status outputs_close(struct outputs *outputs)
 {
     cJSON_Delete(outputs->document);
     outputs->document = NULL;
-    return outputs->csv ? csv_close(&outputs->csv) : STATUS_OK;
+    return csv_close(&outputs->csv);
 }
 
 /*

@@ -73,9 +73,10 @@ bool bench_row_bytes_agree(const struct bench_row *row)
 
 /* -------- the list of fields ------------------------------------------------------------------ */
 
-static double known_rate(double bytes_per_s)
+/* 0: not known. */
+static double above_0(double value)
 {
-    return bytes_per_s > 0 ? bytes_per_s : (double)NAN;
+    return value > 0 ? value : (double)NAN;
 }
 
 /* The columns of bench.csv, in order. Readers rely on the names and on the order up to `wrong`. */
@@ -98,7 +99,7 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_double(fields, "time_us_max", row->time_us.max);
     fields_double(fields, "algbw_bytes_per_s", bench_row_algbw(row));
     fields_double(fields, "busbw_bytes_per_s", bench_row_busbw(row));
-    fields_double(fields, "link_bytes_per_s", known_rate(row->link_bytes_per_s));
+    fields_double(fields, "link_bytes_per_s", above_0(row->link_bytes_per_s));
     fields_double(fields, "efficiency", bench_row_efficiency(row));
     fields_uint_if(fields, "worker_sent_bytes", known, row->worker.sent_bytes);
     fields_uint_if(fields, "worker_recv_bytes", known, row->worker.received_bytes);
@@ -115,18 +116,16 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_uint_if(fields, "theory_worker_recv_bytes", known, row->theory_worker.received_bytes);
     fields_uint_if(fields, "theory_server_recv_bytes", known, row->theory_server.received_bytes);
     fields_double(fields, "theory_time_us", row->theory_time_us);
-    fields_double(fields, "nominal_link_bytes_per_s", known_rate(row->nominal_link_bytes_per_s));
+    fields_double(fields, "nominal_link_bytes_per_s", above_0(row->nominal_link_bytes_per_s));
     fields_text(fields, "link_source", row->link_source);
     fields_double(fields, "cpu_busy", row->cpu_busy >= 0 ? row->cpu_busy : (double)NAN);
     fields_text(fields, "mpi_algorithm", row->mpi_algorithm);
     fields_text(fields, "nccl_algorithm", row->nccl_algorithm);
-    fields_double(fields, "memory_add_bytes_per_s", known_rate(row->limits.add_bytes_per_s));
-    fields_double(fields, "memory_reduce_bytes_per_s", known_rate(row->limits.reduce_bytes_per_s));
-    fields_double(fields, "zmq_rtt_us",
-                  row->limits.round_trip_us > 0 ? row->limits.round_trip_us : (double)NAN);
-    fields_double(fields, "tcp_rtt_us",
-                  row->limits.socket_trip_us > 0 ? row->limits.socket_trip_us : (double)NAN);
-    fields_double(fields, "stream_bytes_per_s", known_rate(row->limits.stream_bytes_per_s));
+    fields_double(fields, "memory_add_bytes_per_s", above_0(row->limits.add_bytes_per_s));
+    fields_double(fields, "memory_reduce_bytes_per_s", above_0(row->limits.reduce_bytes_per_s));
+    fields_double(fields, "zmq_rtt_us", above_0(row->limits.round_trip_us));
+    fields_double(fields, "tcp_rtt_us", above_0(row->limits.socket_trip_us));
+    fields_double(fields, "stream_bytes_per_s", above_0(row->limits.stream_bytes_per_s));
     fields_uint_if(fields, "rank_sent_bytes", known, row->rank.sent_bytes);
     fields_uint_if(fields, "theory_rank_sent_bytes", known, row->theory_rank.sent_bytes);
     fields_text(fields, "compress", row->compress);
@@ -143,12 +142,10 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_double(fields, "scaling_efficiency", bench_row_scaling(row));
     bool watched = row->cpu_busy >= 0 && row->cpu_other >= 0;
     fields_double(fields, "cpu_other", watched ? row->cpu_other : (double)NAN);
-    fields_double(fields, "link_idle_us_median",
-                  row->link_idle_us_median > 0 ? row->link_idle_us_median : (double)NAN);
+    fields_double(fields, "link_idle_us_median", above_0(row->link_idle_us_median));
     fields_double(fields, "time_us_p99", row->time_us.p99);
     fields_double(fields, "skew_ms", row->skew_ms);
-    fields_double(fields, "link_rtt_us",
-                  row->round_trip_s > 0 ? row->round_trip_s * 1e6 : (double)NAN);
+    fields_double(fields, "link_rtt_us", above_0(row->round_trip_s * 1e6));
     fields_uint(fields, "series_iters", row->series_iters);
     fields_uint_if(fields, "radix", row->radix > 0, (uint64_t)row->radix);
     bool racks = row->rack_ranks > 0;
@@ -156,8 +153,7 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_double(fields, "oversubscribed", racks ? row->oversubscribed : (double)NAN);
     fields_uint_if(fields, "uplink_bytes", racks, row->uplink_bytes);
     fields_uint_if(fields, "theory_uplink_bytes", racks, row->theory_uplink_bytes);
-    fields_double(fields, "tcp_server_us",
-                  row->limits.server_us > 0 ? row->limits.server_us : (double)NAN);
+    fields_double(fields, "tcp_server_us", above_0(row->limits.server_us));
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */
