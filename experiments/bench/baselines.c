@@ -61,24 +61,23 @@ static void reduce_types(void *a, const void *b, size_t bytes,
     }
 }
 
-enum status limits_memory(size_t count, double *add_bytes_per_s, double *reduce_bytes_per_s,
-                          double type_bytes_per_s[MESSAGE_DTYPES])
+enum status limits_memory(size_t count, struct limits *limits)
 {
     count = count > 0 ? count : default_count();
     float *a = memory_array(count * sizeof *a), *b = memory_array(count * sizeof *b);
     float *c = memory_array(count * sizeof *c);
     bool all = a && b && c;
     size_t bytes = count * sizeof(float);
-    *add_bytes_per_s = *reduce_bytes_per_s = 0;
-    memset(type_bytes_per_s, 0, MESSAGE_DTYPES * sizeof *type_bytes_per_s);
+    limits->add_bytes_per_s = limits->reduce_bytes_per_s = 0;
+    memset(limits->type_bytes_per_s, 0, sizeof limits->type_bytes_per_s);
     for (int pass = 0; all && pass < PASSES; pass++) {
         int64_t start_ns = clock_now_ns();
         add(c, a, b, count);
-        keep_best(add_bytes_per_s, start_ns, bytes);
+        keep_best(&limits->add_bytes_per_s, start_ns, bytes);
         start_ns = clock_now_ns();
         reduce_add(a, b, count);
-        keep_best(reduce_bytes_per_s, start_ns, bytes);
-        reduce_types(a, b, bytes, type_bytes_per_s);
+        keep_best(&limits->reduce_bytes_per_s, start_ns, bytes);
+        reduce_types(a, b, bytes, limits->type_bytes_per_s);
     }
     if (!all)
         log_error(
@@ -655,12 +654,8 @@ enum status limits_measure(struct limits *limits, struct world *world, const cha
 {
     enum status status;
     if (world->rank == 0)
-        TRY(limits_memory(0, &limits->add_bytes_per_s, &limits->reduce_bytes_per_s,
-                          limits->type_bytes_per_s));
-    TRY(world_broadcast(world, NULL, &limits->add_bytes_per_s, sizeof limits->add_bytes_per_s));
-    TRY(world_broadcast(world, NULL, &limits->reduce_bytes_per_s,
-                        sizeof limits->reduce_bytes_per_s));
-    TRY(world_broadcast(world, NULL, limits->type_bytes_per_s, sizeof limits->type_bytes_per_s));
+        TRY(limits_memory(0, limits));
+    TRY(world_broadcast(world, NULL, limits, sizeof *limits));
     if (world->size == 1)
         return STATUS_OK;
     TRY(limits_zmq_trip(world, subnet, timeout_ms, &limits->round_trip_us));

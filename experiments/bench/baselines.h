@@ -59,12 +59,11 @@ enum status limits_server(struct limits *limits, struct world *world, const char
 void limits_print(FILE *out, const struct limits *limits);
 
 /*
- * Measures bytes/s of one core: the best of several passes. c = a + b and reduce_add (a += b)
- * alternate and count 12 bytes an element. The sum of each other type counts three of its elements.
- * `count`: floats an array; 0 chooses four times the last-level cache, as STREAM requires, within
- * bounds. Errors: STATUS_NO_MEMORY, logged.
+ * Measures bytes/s of one core, the first three of `limits`: the best of several passes. c = a + b
+ * and reduce_add (a += b) alternate and count 12 bytes an element. The sum of each other type
+ * counts three of its elements. `count`: floats an array; 0 chooses four times the last-level
+ * cache, as STREAM requires, within bounds. Errors: STATUS_NO_MEMORY, logged.
  */
-enum status limits_memory(size_t count, double *add_bytes_per_s, double *reduce_bytes_per_s,
-                          double type_bytes_per_s[MESSAGE_DTYPES]);
+enum status limits_memory(size_t count, struct limits *limits);
 
 #endif

@@ -11,12 +11,12 @@
 
 Test(limits, memory_has_a_speed)
 {
-    double add = 0, reduce = 0, types[MESSAGE_DTYPES];
-    cr_assert_eq(limits_memory(1 << 16, &add, &reduce, types), STATUS_OK);
+    struct limits found;
+    cr_assert_eq(limits_memory(1 << 16, &found), STATUS_OK);
     for (enum message_dtype dtype = MESSAGE_FLOAT32; dtype < MESSAGE_DTYPES; dtype++)
-        cr_expect(types[dtype] > 0 && isfinite(types[dtype]));
-    cr_expect(add > 0 && isfinite(add));
-    cr_expect(reduce > 0 && isfinite(reduce));
+        cr_expect(found.type_bytes_per_s[dtype] > 0 && isfinite(found.type_bytes_per_s[dtype]));
+    cr_expect(found.add_bytes_per_s > 0 && isfinite(found.add_bytes_per_s));
+    cr_expect(found.reduce_bytes_per_s > 0 && isfinite(found.reduce_bytes_per_s));
 }
 
 Test(limits, arrays_are_zeroed_and_aligned)
