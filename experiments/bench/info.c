@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <inttypes.h>
+#include <math.h>
 #include <openssl/crypto.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -18,6 +18,7 @@
 #include <zmq.h>
 
 #include "common/base/status.h"
+#include "common/base/text.h"
 #include "common/data/dataset.h"
 #include "common/device/device.h"
 #include "common/net/host.h"
@@ -208,26 +209,65 @@ static void add_virtual_cluster(struct items *items)
             geteuid() == 0 ? "" : "; without root, the system must allow user namespaces");
 }
 
+#if defined(__x86_64__) || defined(__i386__)
+static void read_simd(char *text, size_t size)
+{
+    const struct {
+        const char *name;
+        bool has;
+    } all[] = {{"sse4.2", __builtin_cpu_supports("sse4.2")},
+               {"avx", __builtin_cpu_supports("avx")},
+               {"avx2", __builtin_cpu_supports("avx2")},
+               {"fma", __builtin_cpu_supports("fma")},
+               {"avx512f", __builtin_cpu_supports("avx512f")}};
+    struct line line = line_in(text, size);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i].has)
+            line_add(&line, "%s%s", line.used > 0 ? " " : "", all[i].name);
+    }
+}
+#elif defined(__ARM_NEON)
+static void read_simd(char *text, size_t size)
+{
+    snprintf(text, size, "neon");
+}
+#else
+static void read_simd(char *text, size_t size)
+{
+    snprintf(text, size, "unknown");
+}
+#endif
+
+/* A text that the system does not provide is "unknown". */
 static void add_machine(struct items *items)
 {
-    struct machine machine;
-    char cores[PIN_LIST_BYTES];
-    char when[32] = "unknown";
+    char cpu[DETAIL_BYTES] = "unknown", system[DETAIL_BYTES] = "unknown", when[32] = "unknown";
+    char usable[PIN_LIST_BYTES], simd[64];
+    struct utsname names;
     struct tm utc;
+    cpu_set_t set;
     time_t now = time(NULL);
-    machine_read(&machine);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if (gmtime_r(&now, &utc))
         strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    CHECK(uname(&names) == 0); /* only a bad pointer makes it fail */
+    machine_read_field("/etc/os-release", "PRETTY_NAME", '=', system, sizeof system);
+    machine_read_field("/proc/cpuinfo", "model name", ':', cpu, sizeof cpu);
+    cores = cores > 0 ? cores : 1;
+    bool known = sched_getaffinity(0, sizeof set, &set) == 0;
+    pin_list_own(usable);
+    read_simd(simd, sizeof simd);
     add(items, "machine", "time", ITEM_FACT, "%s", when);
-    add(items, "machine", "host", ITEM_FACT, "%s", machine.host);
-    add(items, "machine", "system", ITEM_FACT, "%s", machine.system);
-    add(items, "machine", "kernel", ITEM_FACT, "%s", machine.kernel);
-    add(items, "machine", "cpu", ITEM_FACT, "%s", machine.cpu);
-    pin_list_own(cores);
-    add(items, "machine", "cores", ITEM_FACT, "%d usable of %d: %s", machine.cores_usable,
-        machine.cores, cores);
-    add(items, "machine", "simd", ITEM_FACT, "%s", machine.simd);
-    add(items, "machine", "memory", ITEM_FACT, "%.1f GiB", (double)machine.memory_bytes * 0x1p-30);
+    add(items, "machine", "host", ITEM_FACT, "%s", names.nodename);
+    add(items, "machine", "system", ITEM_FACT, "%s", system);
+    add(items, "machine", "kernel", ITEM_FACT, "%s %s %s", names.sysname, names.release,
+        names.machine);
+    add(items, "machine", "cpu", ITEM_FACT, "%s", cpu);
+    add(items, "machine", "cores", ITEM_FACT, "%ld usable of %ld: %s",
+        known ? (long)CPU_COUNT(&set) : cores, cores, usable);
+    add(items, "machine", "simd", ITEM_FACT, "%s", simd);
+    add(items, "machine", "memory", ITEM_FACT, "%.1f GiB", fmax(bytes, 0) * 0x1p-30);
     add_virtual_cluster(items);
     if (have_tool("gnuplot"))
         add(items, "machine", "gnuplot", ITEM_HAVE, "plots can be drawn");
@@ -470,60 +510,4 @@ void machine_read_field(const char *path, const char *key, char separator, char 
         }
     }
     fclose(file);
-}
-
-#if defined(__x86_64__) || defined(__i386__)
-static void append_if(bool have, const char *word, char *text, size_t size)
-{
-    size_t used = strlen(text);
-    if (have)
-        snprintf(text + used, size - used, "%s%s", used ? " " : "", word);
-}
-
-static void read_simd(char *text, size_t size)
-{
-    text[0] = '\0';
-    append_if(__builtin_cpu_supports("sse4.2"), "sse4.2", text, size);
-    append_if(__builtin_cpu_supports("avx"), "avx", text, size);
-    append_if(__builtin_cpu_supports("avx2"), "avx2", text, size);
-    append_if(__builtin_cpu_supports("fma"), "fma", text, size);
-    append_if(__builtin_cpu_supports("avx512f"), "avx512f", text, size);
-}
-#elif defined(__ARM_NEON)
-static void read_simd(char *text, size_t size)
-{
-    snprintf(text, size, "neon");
-}
-#else
-static void read_simd(char *text, size_t size)
-{
-    snprintf(text, size, "unknown");
-}
-#endif
-
-void machine_read(struct machine *machine)
-{
-    struct utsname names;
-    cpu_set_t usable;
-    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    *machine = (struct machine){.host = "unknown",
-                                .cpu = "unknown",
-                                .kernel = "unknown",
-                                .system = "unknown",
-                                .cores = cores > 0 ? (int)cores : 1};
-    machine->cores_usable = machine->cores;
-    if (pages > 0 && page_bytes > 0)
-        machine->memory_bytes = (uint64_t)pages * (uint64_t)page_bytes;
-    if (sched_getaffinity(0, sizeof usable, &usable) == 0)
-        machine->cores_usable = CPU_COUNT(&usable);
-    if (uname(&names) == 0) {
-        snprintf(machine->host, sizeof machine->host, "%s", names.nodename);
-        snprintf(machine->kernel, sizeof machine->kernel, "%s %s %s", names.sysname, names.release,
-                 names.machine);
-    }
-    machine_read_field("/proc/cpuinfo", "model name", ':', machine->cpu, sizeof machine->cpu);
-    machine_read_field("/etc/os-release", "PRETTY_NAME", '=', machine->system,
-                       sizeof machine->system);
-    read_simd(machine->simd, sizeof machine->simd);
 }

@@ -4,7 +4,6 @@
 
 #include <cjson/cJSON.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "common/base/status.h"
 #include "common/net/world.h"
@@ -38,23 +37,6 @@ enum status result_flush_stdout(void);
 
 /* Every option of the command with its value as text; NULL if out of memory. The caller deletes. */
 cJSON *result_config_json(const struct config *config);
-
-/* The machine of this process, for results, as the operating system describes it. A text that the
- * system does not provide is "unknown". */
-
-enum { MACHINE_TEXT_BYTES = 208 };
-
-struct machine {
-    char host[MACHINE_TEXT_BYTES];
-    char cpu[MACHINE_TEXT_BYTES];    /* the model's name */
-    char simd[MACHINE_TEXT_BYTES];   /* vector instructions that matter here, e.g. "avx2 fma" */
-    char kernel[MACHINE_TEXT_BYTES]; /* name and release */
-    char system[MACHINE_TEXT_BYTES]; /* the distribution's name and version */
-    int cores_usable, cores;         /* of this process; of the machine */
-    uint64_t memory_bytes;
-};
-
-void machine_read(struct machine *machine);
 
 /*
  * Copies the value of the first line "KEY<spaces>SEPARATOR VALUE" of `path` into `text`, without
