@@ -94,12 +94,10 @@ bool backend_can(const struct backend *backend, size_t ability)
 
 const char *backends_that(size_t ability, char *text, size_t size)
 {
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < backend_count() && used < size; i++) {
+    struct line line = line_in(text, size);
+    for (size_t i = 0; i < backend_count(); i++) {
         if (backend_can(list[i], ability))
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "",
-                                     list[i]->name);
+            line_add(&line, "%s%s", line.used > 0 ? ", " : "", list[i]->name);
     }
     return text;
 }

@@ -76,13 +76,13 @@ static void print_recipe(const struct recipe *recipe)
 
 static enum status not_found(const char *name)
 {
-    char names[160] = "", hint[64];
+    char names[160], hint[64];
+    struct line line = line_in(names, sizeof names);
     struct nearest nearest = nearest_to(name);
-    for (int i = 0; i < RECIPES; i++)
+    for (int i = 0; i < RECIPES; i++) {
         nearest_offer(&nearest, recipes[i].name);
-    for (int i = 0; i < RECIPES; i++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " | " : "",
-                 recipes[i].name);
+        line_add(&line, "%s%s", i ? " | " : "", recipes[i].name);
+    }
     return FAIL(STATUS_USAGE,
                 "--recipe: found '%s', expected %s%s; --recipe list prints what each sets", name,
                 names, nearest_hint(&nearest, "", hint, sizeof hint));

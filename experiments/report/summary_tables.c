@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/text.h"
 #include "experiments/report/report.h"
 
 void summary_heading(int *section, FILE *out, const char *format, ...)
@@ -272,18 +273,16 @@ static void print_gpu_rows(const struct results *results, FILE *out)
 static void print_shared(const struct results *results, int *section, FILE *out)
 {
     double elements = 0;
-    char names[512] = "";
-    size_t used = 0;
+    char names[512];
+    struct line line = line_in(names, sizeof names);
     if (count_of(results, PART_SHARED_GPU) == 0)
         return;
     for (size_t r = 0; r < results->row_count; r++) {
         const struct result_row *row = &results->rows[r];
-        char name[96];
         if (row->part != PART_SHARED_GPU)
             continue;
         if (row->iters > 0)
             elements += (double)row->bytes / 4 * row->iters;
-        snprintf(name, sizeof name, *row->nccl ? "%s (%s)" : "%s", row->backend, row->nccl);
         bool before = false;
         for (size_t other = 0; other < r; other++) {
             const struct result_row *one = &results->rows[other];
@@ -291,9 +290,9 @@ static void print_shared(const struct results *results, int *section, FILE *out)
                      (one->part == PART_SHARED_GPU && strcmp(one->backend, row->backend) == 0 &&
                       strcmp(one->nccl, row->nccl) == 0);
         }
-        if (!before && used < sizeof names)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
-                                     used > 0 ? ", " : "", name);
+        if (!before)
+            line_add(&line, *row->nccl ? "%s%s (%s)" : "%s%s", line.used > 0 ? ", " : "",
+                     row->backend, row->nccl);
     }
     summary_heading(section, out, "On one GPU that ranks share");
     fprintf(out,
