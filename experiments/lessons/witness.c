@@ -363,6 +363,14 @@ static _Noreturn void conclude_failure(const char *call, enum status status)
     conclude("%s of worker %d failed: %s", call, own->index, status_name(status));
 }
 
+/* The transport's function has returned, which ran without the lock. */
+static void resume(const char *call, enum status status)
+{
+    pthread_mutex_lock(&court.lock);
+    if (status != STATUS_OK)
+        conclude_failure(call, status);
+}
+
 /* The receive that was posted into the slot; NULL: none. */
 static struct receive **find_receive(const struct transport_slot *slot)
 {
@@ -490,9 +498,7 @@ enum status __wrap_transport_send(struct transport *transport, int peer,
     route->count++;
     pthread_mutex_unlock(&court.lock);
     enum status status = transport_send(transport, peer, message, payload, ticket);
-    pthread_mutex_lock(&court.lock);
-    if (status != STATUS_OK)
-        conclude_failure("transport_send", status);
+    resume("transport_send", status);
     leave();
     return status;
 }
@@ -516,9 +522,7 @@ enum status __wrap_transport_wait_sent(struct transport *transport, int peer, ui
     check_peer(peer, "waits for messages to");
     pthread_mutex_unlock(&court.lock);
     enum status status = transport_wait_sent(transport, peer, ticket);
-    pthread_mutex_lock(&court.lock);
-    if (status != STATUS_OK)
-        conclude_failure("transport_wait_sent", status);
+    resume("transport_wait_sent", status);
     know_sent(peer, ticket);
     leave();
     return status;
@@ -531,9 +535,7 @@ enum status __wrap_transport_flush(struct transport *transport)
     enter(SENDING);
     pthread_mutex_unlock(&court.lock);
     enum status status = transport_flush(transport);
-    pthread_mutex_lock(&court.lock);
-    if (status != STATUS_OK)
-        conclude_failure("transport_flush", status);
+    resume("transport_flush", status);
     for (int to = 0; to < court.workers; to++)
         know_sent(to, UINT64_MAX);
     leave();
@@ -566,9 +568,7 @@ enum status __wrap_transport_post(struct transport *transport, struct transport_
     }
     pthread_mutex_unlock(&court.lock);
     enum status status = transport_post(transport, slot, into);
-    pthread_mutex_lock(&court.lock);
-    if (status != STATUS_OK)
-        conclude_failure("transport_post", status);
+    resume("transport_post", status);
     leave();
     return status;
 }
@@ -604,9 +604,7 @@ enum status __wrap_transport_wait(struct transport *transport, struct transport_
         return transport_wait(transport, slot);
     begin_waiting(&slot, 1);
     enum status status = transport_wait(transport, slot);
-    pthread_mutex_lock(&court.lock);
-    if (status != STATUS_OK)
-        conclude_failure("transport_wait", status);
+    resume("transport_wait", status);
     take(slot);
     leave();
     return status;
@@ -620,9 +618,7 @@ enum status __wrap_transport_wait_any(struct transport *transport,
         return transport_wait_any(transport, slots, count, patient, which);
     begin_waiting(slots, count);
     enum status status = transport_wait_any(transport, slots, count, patient, which);
-    pthread_mutex_lock(&court.lock);
-    if (status != STATUS_OK)
-        conclude_failure("transport_wait_any", status);
+    resume("transport_wait_any", status);
     take(slots[*which]);
     leave();
     return status;
