@@ -168,9 +168,7 @@ enum status step_times_medians(struct step_times *times, struct world *world,
     enum status status = STATUS_OK;
     if (times->count > 0)
         TRY(keep_busiest(times, world, group, (double)rank));
-    for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
-        median_ms[kind] =
-            times->count > 0 ? stats_median(times->ms[kind], times->count) : (double)NAN;
+    step_times_own(times, median_ms);
     times->count = 0;
 out:
     return status;
@@ -184,8 +182,8 @@ static enum status step_times_medians_apart(struct step_times *times, struct wor
 {
     enum status status = STATUS_OK;
     double sums[STEP_TIME_KINDS + 1] = {0}; /* the last: number of ranks that have taken a step */
-    for (int kind = 0; kind < STEP_TIME_KINDS && times->count > 0; kind++)
-        sums[kind] = stats_median(times->ms[kind], times->count);
+    if (times->count > 0)
+        step_times_own(times, sums);
     sums[STEP_TIME_KINDS] = times->count > 0;
     TRY(world_sum(world, group, sums, STEP_TIME_KINDS + 1));
     for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
