@@ -68,6 +68,14 @@ struct cpu_use {
     int64_t machine, ranks;      /* machine number; ranks that share its cores */
 };
 
+enum cpu_period { CPU_INTERVAL, CPU_RUN, CPU_PERIODS };
+
+/* A worker sends this to all workers. */
+struct worker_report {
+    double times[STEP_TIME_KINDS]; /* of the interval */
+    struct cpu_use cpus[CPU_PERIODS];
+};
+
 static struct cpu_use use_of(const struct report_cpus *cpus, const struct world *world)
 {
     struct cpu_use use = {
@@ -85,13 +93,14 @@ static struct cpu_use use_of(const struct report_cpus *cpus, const struct world 
 /* The share of a machine's cores used during steps by processes other than its ranks. -1: not
  * known. Either too little time passed, or a dedicated server shares the cores (workers do not know
  * its time). */
-static double others_on(const struct cpu_use *all, size_t workers, const struct cpu_use *machine)
+static double others_on(const struct worker_report *all, size_t workers, enum cpu_period period,
+                        const struct cpu_use *machine)
 {
     double others_s = machine->processes_s;
     int64_t ranks = 0;
     for (size_t r = 0; r < workers; r++) {
-        if (all[r].machine == machine->machine) {
-            others_s -= all[r].own_s;
+        if (all[r].cpus[period].machine == machine->machine) {
+            others_s -= all[r].cpus[period].own_s;
             ranks++;
         }
     }
@@ -102,15 +111,16 @@ static double others_on(const struct cpu_use *all, size_t workers, const struct 
 
 /* Takes the machine whose cores were busiest. Waits inside MPI and NCCL keep cores busy, so their
  * share says nothing. */
-static void judge_cpus(const struct trainer *t, const struct cpu_use *all, size_t workers,
-                       struct bottleneck_facts *facts)
+static void judge_cpus(const struct trainer *t, const struct worker_report *all, size_t workers,
+                       enum cpu_period period, struct bottleneck_facts *facts)
 {
     facts->cpu_busy = facts->cpu_other = -1;
     for (size_t r = 0; r < workers && t->backend->uses_transport; r++) {
-        double busy = all[r].waits_s > 0 ? all[r].busy_s / all[r].waits_s : -1;
+        const struct cpu_use *use = &all[r].cpus[period];
+        double busy = use->waits_s > 0 ? use->busy_s / use->waits_s : -1;
         if (busy > facts->cpu_busy) {
             facts->cpu_busy = busy;
-            facts->cpu_other = others_on(all, workers, &all[r]);
+            facts->cpu_other = others_on(all, workers, period, use);
         }
     }
 }
@@ -167,12 +177,6 @@ static void add_row(struct report *report, const struct bottleneck_rank *ranks, 
     }
 }
 
-/* A worker sends this to all workers, for the interval and for the run. */
-struct worker_report {
-    double times[STEP_TIME_KINDS];
-    struct cpu_use cpus, run_cpus;
-};
-
 enum status train_bottleneck(struct trainer *t)
 {
     enum status status = STATUS_OK;
@@ -181,27 +185,24 @@ enum status train_bottleneck(struct trainer *t)
     size_t workers = (size_t)comm_workers(t->sync.comm);
     struct worker_report own, *all = calloc(workers, sizeof *all);
     struct bottleneck_rank *ranks = calloc(workers, sizeof *ranks);
-    struct cpu_use *cpus = calloc(workers, sizeof *cpus);
     if (!report->ranks)
         report->ranks = calloc(workers, sizeof *report->ranks);
-    if (!all || !ranks || !cpus || !report->ranks)
+    if (!all || !ranks || !report->ranks)
         TRY(FAIL(STATUS_NO_MEMORY, "no memory for the times of %zu ranks", workers));
     int cores = t->world->cores / t->world->sharing_cpus;
     bool computes_here = !t->config->train.paced && t->config->train.real_ms == 0 &&
                          device_memory_is_host(t->device);
     memset(&own, 0, sizeof own);
     step_times_own(&report->times, own.times);
-    own.cpus = use_of(&report->cpus, t->world);
-    own.run_cpus = use_of(&report->run_cpus, t->world);
+    own.cpus[CPU_INTERVAL] = use_of(&report->cpus, t->world);
+    own.cpus[CPU_RUN] = use_of(&report->run_cpus, t->world);
     TRY(world_gather(t->world, group, &own, sizeof own, all));
-    for (size_t r = 0; r < workers; r++) {
+    for (size_t r = 0; r < workers; r++)
         ranks[r] = (struct bottleneck_rank){.step = all[r].times[STEP_TIME_ALL],
                                             .exposed = all[r].times[STEP_TIME_EXPOSED],
                                             .data = all[r].times[STEP_TIME_DATA],
                                             .comm = all[r].times[STEP_TIME_COMM],
                                             .cpu = all[r].times[STEP_TIME_CPU]};
-        cpus[r] = all[r].cpus;
-    }
     struct bottleneck_facts facts = {
         .ranks = ranks,
         .workers = workers,
@@ -214,22 +215,19 @@ enum status train_bottleneck(struct trainer *t)
         .compressed = t->config->compress != COMPRESS_NONE,
     };
     ask_model(t, &facts);
-    judge_cpus(t, cpus, workers, &facts);
+    judge_cpus(t, all, workers, CPU_INTERVAL, &facts);
     report->bottleneck = bottleneck_of(&facts);
     if (report->interval.steps > 0) /* otherwise there are no times */
         add_row(report, ranks, workers);
     report->facts = facts;
     report->facts.ranks = report->ranks;
     report->facts.steps = report->judged_steps;
-    for (size_t r = 0; r < workers; r++)
-        cpus[r] = all[r].run_cpus;
-    judge_cpus(t, cpus, workers, &report->facts);
+    judge_cpus(t, all, workers, CPU_RUN, &report->facts);
     report->run_bottleneck = bottleneck_of(&report->facts);
     bottleneck_describe(&report->facts, &report->run_bottleneck, report->bottleneck_text,
                         sizeof report->bottleneck_text);
 out:
     free(all);
     free(ranks);
-    free(cpus);
     return status;
 }
