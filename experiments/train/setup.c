@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/sha256.h"
+#include "common/base/util.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/data/batches.h"
 #include "common/data/idx.h"
@@ -21,12 +22,10 @@ static bool trainer_computes(const struct trainer *t)
     return !t->is_server && !t->config->train.paced;
 }
 
-size_t trainer_batch_max(const struct trainer *t)
+/* Images of a training or a test batch. */
+static size_t batch_max(const struct trainer *t)
 {
-    size_t batch = (size_t)t->config->batch;
-    if (!trainer_computes(t))
-        return 1;
-    return batch > TEST_BATCH ? batch : TEST_BATCH;
+    return size_larger((size_t)t->config->batch, TEST_BATCH);
 }
 
 uint64_t trainer_step_images(const struct trainer *t)
@@ -53,24 +52,22 @@ static enum status open_batches(struct trainer *t)
     bool virtual = t->config->train.virtual_workers > 0;
     size_t world = virtual ? 1 : t->workers; /* one process draws for all virtual workers */
     bool shares = !t->config->train.no_shard;
-    size_t batch = (size_t)t->config->batch;
     t->dataset = t->generation ? t->generation->dataset : NULL;
     if (!t->dataset)
         TRY(dataset_open(&t->dataset, t->config->data));
-    TRY(batches_open(
-        &t->batches, t->device, t->dataset,
-        &(struct batches_options){.train_batch = trainer_step_images(t),
-                                  .train_world = shares ? world : 1,
-                                  .train_rank = shares ? t->rank : 0,
-                                  .test_batch = TEST_BATCH,
-                                  .test_world = world,
-                                  .test_rank = t->rank,
-                                  .gather_max = batch > TEST_BATCH ? batch : TEST_BATCH,
-                                  .seed = (uint64_t)t->config->seed,
-                                  .joins = trainer_joins(t),
-                                  .loaders = (int)t->config->train.data_threads,
-                                  .prefetch = trainer_prefetch(t),
-                                  .augmentation = t->config->train.augmentation}));
+    TRY(batches_open(&t->batches, t->device, t->dataset,
+                     &(struct batches_options){.train_batch = trainer_step_images(t),
+                                               .train_world = shares ? world : 1,
+                                               .train_rank = shares ? t->rank : 0,
+                                               .test_batch = TEST_BATCH,
+                                               .test_world = world,
+                                               .test_rank = t->rank,
+                                               .gather_max = batch_max(t),
+                                               .seed = (uint64_t)t->config->seed,
+                                               .joins = trainer_joins(t),
+                                               .loaders = (int)t->config->train.data_threads,
+                                               .prefetch = trainer_prefetch(t),
+                                               .augmentation = t->config->train.augmentation}));
     t->steps_per_epoch = batches_steps(&t->batches, BATCHES_TRAIN);
     if (device_steps_ahead(t->device) > 0)
         TRY(loss_queue_open(&t->losses, t->device));
@@ -163,8 +160,9 @@ static enum status open_model(struct trainer *t)
 {
     enum status status = STATUS_OK;
     const struct config *config = t->config;
-    TRY(net_new(&t->net, t->device, config_model_name(config), trainer_batch_max(t),
-                (uint64_t)config->seed));
+    /* Servers and paced workers need the net only for the sizes of its layers. */
+    TRY(net_new(&t->net, t->device, config_model_name(config),
+                trainer_computes(t) ? batch_max(t) : 1, (uint64_t)config->seed));
     size_t parameters = net_parameter_count(t->net), states = 0;
     if (trainer_computes(t)) {
         struct optimizer_parameters optimizer = learning_optimizer(config);
@@ -172,7 +170,7 @@ static enum status open_model(struct trainer *t)
         TRY(net_optimizer_new(&t->optimizer, t->net, config->learning.optimizer, &optimizer));
         optimizer_state(t->optimizer, &states);
     }
-    t->host = malloc((parameters > states ? parameters : states) * sizeof *t->host);
+    t->host = malloc(size_larger(parameters, states) * sizeof *t->host);
     if (!t->host) {
         log_error("no memory for a copy of the parameters");
         status = STATUS_NO_MEMORY;

@@ -365,9 +365,7 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
                          struct generation *generation);
 void trainer_close(struct trainer *t);
 
-/* setup.c. Servers and paced workers need the net only for the sizes of its layers. */
-size_t trainer_batch_max(const struct trainer *t); /* images that the net can hold */
-/* Images per step of this process, with all its virtual workers. */
+/* setup.c. Images per step of this process, with all its virtual workers. */
 uint64_t trainer_step_images(const struct trainer *t);
 /* Whether an epoch may end with a step of fewer images (--last-batch partial). */
 bool trainer_joins(const struct trainer *t);
