@@ -39,40 +39,6 @@ static const struct config_conflict conflicts[] = {
     {"join", NULL, EXCLUDES, "rendezvous", NULL, NUMBERED},
     {"join", NULL, EXCLUDES, "rank", NULL, NUMBERED},
     {"join", NULL, EXCLUDES, "world-size", NULL, NUMBERED},
-#define DIVIDED                                                                                    \
-    "values that are divided among the workers would change when workers join or leave; leave "    \
-    "--global-batch and --epochs-divided out"
-#define CHANGING_WORKERS(option)                                                                   \
-    {                                                                                              \
-        option,   NULL,                                                                            \
-        EXCLUDES, "transport",                                                                     \
-        "mpi",    "workers come and go, but MPI's ranks cannot; use --transport zmq or tcp"},      \
-        {option, NULL, EXCLUDES, "global-batch", NULL, DIVIDED},                                   \
-        {option, NULL, EXCLUDES, "epochs-divided", NULL, DIVIDED},                                 \
-        {option,   NULL,                                                                           \
-         EXCLUDES, "straggler",                                                                    \
-         NULL,     "a worker's number changes as others come and go; leave --straggler out"},      \
-        {option,                                                                                   \
-         NULL,                                                                                     \
-         EXCLUDES,                                                                                 \
-         "last-batch",                                                                             \
-         NULL,                                                                                     \
-         "the last images of an epoch would change with the number of workers; leave "             \
-         "--last-batch "                                                                           \
-         "out"},                                                                                   \
-        {option,     NULL, EXCLUDES,                                                               \
-         "no-shard", NULL, "all workers share one position in the data; leave --no-shard out"},    \
-        {option,     NULL, EXCLUDES,                                                               \
-         "timeline", NULL, "a timeline needs ranks that stay to the end; leave --timeline out"},   \
-        {option,   NULL,                                                                           \
-         EXCLUDES, "target-accuracy",                                                              \
-         NULL,     "workers that join do not know earlier tests; leave --target-accuracy out"},    \
-    {                                                                                              \
-        option, NULL, EXCLUDES, "checkpoint", NULL,                                                \
-            "the workers keep the state of an elastic job; leave --checkpoint out"                 \
-    }
-    CHANGING_WORKERS("join"),
-    CHANGING_WORKERS("elastic"),
 #define ELASTIC                                                                                    \
     "applies only to a worker of an elastic job; add --join tcp://HOST:PORT, or leave it out"
     {"join-after", NULL, NEEDS, "join", NULL, ELASTIC},
@@ -125,6 +91,29 @@ static const struct config_conflict conflicts[] = {
      "sizes are predicted for a number of workers; add --workers N, or leave it out"},
 };
 
+/* Rules of --join and --elastic, whose workers come and go. `option` is the one that is given. */
+#define DIVIDED                                                                                    \
+    "values that are divided among the workers would change when workers join or leave; leave "    \
+    "--global-batch and --epochs-divided out"
+static const struct config_conflict elastic_conflicts[] = {
+    {NULL, NULL, EXCLUDES, "transport", "mpi",
+     "workers come and go, but MPI's ranks cannot; use --transport zmq or tcp"},
+    {NULL, NULL, EXCLUDES, "global-batch", NULL, DIVIDED},
+    {NULL, NULL, EXCLUDES, "epochs-divided", NULL, DIVIDED},
+    {NULL, NULL, EXCLUDES, "straggler", NULL,
+     "a worker's number changes as others come and go; leave --straggler out"},
+    {NULL, NULL, EXCLUDES, "last-batch", NULL,
+     "the last images of an epoch would change with the number of workers; leave --last-batch out"},
+    {NULL, NULL, EXCLUDES, "no-shard", NULL,
+     "all workers share one position in the data; leave --no-shard out"},
+    {NULL, NULL, EXCLUDES, "timeline", NULL,
+     "a timeline needs ranks that stay to the end; leave --timeline out"},
+    {NULL, NULL, EXCLUDES, "target-accuracy", NULL,
+     "workers that join do not know earlier tests; leave --target-accuracy out"},
+    {NULL, NULL, EXCLUDES, "checkpoint", NULL,
+     "the workers keep the state of an elastic job; leave --checkpoint out"},
+};
+
 /* Options of training steps, which psring predict predicts only with --model. Other commands have
  * options of these names, too, and always use them. */
 #define STEPS "only predicted training steps use it; add --model NAME, or leave it out"
@@ -170,18 +159,20 @@ static const char *asked(const struct config_values *values, const char *option,
     return NULL;
 }
 
+/* `given`: the option of rules that name none. */
 static enum status check_rules(const struct config_values *values,
-                               const struct config_conflict *rules, size_t count)
+                               const struct config_conflict *rules, size_t count, const char *given)
 {
     for (size_t i = 0; i < count; i++) {
         const struct config_conflict *rule = &rules[i];
+        const char *option = rule->option ? rule->option : given;
         bool has, has_with;
-        const char *found = asked(values, rule->option, rule->value, &has);
+        const char *found = asked(values, option, rule->value, &has);
         bool with = asked(values, rule->with, rule->with_value, &has_with) != NULL;
         if (!found || !has_with || with == (rule->rule == NEEDS))
             continue;
         bool flag = strcmp(found, "true") == 0;
-        return FAIL(STATUS_USAGE, "--%s%s%s: %s", rule->option, flag ? "" : " ", flag ? "" : found,
+        return FAIL(STATUS_USAGE, "--%s%s%s: %s", option, flag ? "" : " ", flag ? "" : found,
                     rule->why);
     }
     return STATUS_OK;
@@ -194,10 +185,13 @@ static enum status check_conflicts(const struct config *config)
     struct config_values values = {.table = &table};
     config_table_init(&table, config->command);
     options_visit(&table.options, config, add_value, &values);
-    TRY(check_rules(&values, conflicts, sizeof conflicts / sizeof *conflicts));
+    const size_t elastic = sizeof elastic_conflicts / sizeof *elastic_conflicts;
+    TRY(check_rules(&values, conflicts, sizeof conflicts / sizeof *conflicts, NULL));
+    TRY(check_rules(&values, elastic_conflicts, elastic, "join"));
+    TRY(check_rules(&values, elastic_conflicts, elastic, "elastic"));
     if (config->command == CONFIG_PREDICT)
         TRY(check_rules(&values, predict_conflicts,
-                        sizeof predict_conflicts / sizeof *predict_conflicts));
+                        sizeof predict_conflicts / sizeof *predict_conflicts, NULL));
 out:
     return status;
 }
@@ -242,6 +236,7 @@ static enum status parse_consistency(struct config *config)
 /* Refuses what servers that own the parameters cannot do. */
 static enum status check_consistency(const struct config *config)
 {
+    const char *backups = config->train.backup_workers > 0 ? " and --backup-workers" : "";
     if (!consistency_updates(&config->consistency))
         return STATUS_OK;
     if (!config->train.paced && (config->learning.optimizer == OPTIMIZER_ADAM ||
@@ -249,21 +244,18 @@ static enum status check_consistency(const struct config *config)
         return FAIL(STATUS_USAGE,
                     "--optimizer %s: servers that update know only parts of tensors and count "
                     "updates, not steps; with --sync %s%s use sgd, adagrad or adadelta",
-                    optimizer_kind_names[config->learning.optimizer], config->train.sync,
-                    config->train.backup_workers > 0 ? " and --backup-workers" : "");
+                    optimizer_kind_names[config->learning.optimizer], config->train.sync, backups);
     if (config->train.last_batch == CONFIG_LAST_BATCH_PARTIAL)
         return FAIL(STATUS_USAGE,
                     "--last-batch partial: with --sync %s%s workers are not in one step and do not "
                     "end a step together; leave it out",
-                    config->train.sync,
-                    config->train.backup_workers > 0 ? " and --backup-workers" : "");
+                    config->train.sync, backups);
     if (config->reduce_order == REDUCE_ORDER_ANY)
         return STATUS_OK;
     return FAIL(STATUS_USAGE,
                 "--reduce-order %s: with --sync %s%s gradients are applied as they arrive, in an "
                 "order that cannot be repeated; leave it out",
-                config_reduce_order_name(config), config->train.sync,
-                config->train.backup_workers > 0 ? " and --backup-workers" : "");
+                config_reduce_order_name(config), config->train.sync, backups);
 }
 
 static enum status parse_straggler(struct config *config)
