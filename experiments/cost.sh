@@ -46,10 +46,7 @@ clean_up()
 }
 
 folder=$(mktemp -d) ranks=()
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-trap 'exit 129' HUP
+end_with clean_up
 case $of in
 timeline) feature=(--timeline "$folder/timeline.json" --timeline-steps 1:1000000000000) ;; # all
 elastic) feature=(--elastic) ;;

@@ -158,10 +158,8 @@ papers_main()
     begin_log "$0 $*"
     work=$(mktemp -d)
     child='' limit=300
-    trap '[[ ! $child ]] || kill -TERM "$child" 2>/dev/null || true; rm -rf "$work"' EXIT
-    trap 'exit 130' INT
-    trap 'exit 143' TERM
-    trap 'exit 129' HUP
+    # shellcheck disable=SC2016  # the end expands it
+    end_with '[[ ! $child ]] || kill -TERM "$child" 2>/dev/null || true; rm -rf "$work"'
     build_program
     replace_files papers.csv papers.txt
     simulate_byteps

@@ -77,8 +77,7 @@ parse_arguments()
 # shellcheck disable=SC2317  # called by a trap
 clean_up()
 {
-    trap '' INT TERM HUP
-    [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
+    end_child
     rm -f "$out/run.csv" "$out/run.txt"
 }
 
@@ -164,10 +163,7 @@ started=$SECONDS failures=0 done_runs=0 child='' commands=() failed=()
 cluster='' network=loopback link_bits=0 machines_table='' cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
 IFS=, read -ra seed_list <<<"$seeds"
 runs=$((2 * ${#modes[@]} * ${#seed_list[@]}))
-trap clean_up EXIT
-trap 'interrupted 130' INT
-trap 'interrupted 143' TERM
-trap 'interrupted 129' HUP
+end_with clean_up interrupted
 for seed in "${seed_list[@]}"; do
     for straggler in none $((workers - 1)):"$factor"; do
         for mode in "${modes[@]}"; do

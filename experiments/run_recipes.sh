@@ -30,13 +30,6 @@ Exits with 1 if a run reaches less than its recipe must, or ends with other weig
 EOF
 }
 
-# shellcheck disable=SC2317  # called by a trap
-clean_up()
-{
-    trap '' INT TERM HUP
-    [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
-}
-
 # For each recipe: its number of workers, the accuracy that it must reach (percent of the test images), and the backends
 # that train it.
 recipes=("keras-horovod 4 99.0 ring ps" "large-batch 8 99.2 ring ps none" "lars-8192 8 98.5 ring ps none")
@@ -64,10 +57,7 @@ for recipe in "${chosen[@]}"; do
 done
 replace_files "${files[@]}"
 begin_log "$command_line"
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-trap 'exit 129' HUP
+end_with end_child
 launch=(mpirun --oversubscribe --bind-to none --mca btl 'self,tcp')
 ((EUID != 0)) || launch+=(--allow-run-as-root)
 failed=0

@@ -204,11 +204,7 @@ get_data()
 # shellcheck disable=SC2317  # called by a trap
 clean_up()
 {
-    trap '' INT TERM HUP
-    if [[ $child ]]; then
-        kill -TERM "$child" 2>/dev/null || true
-        wait "$child" 2>/dev/null || true
-    fi
+    end_child
     forget_machines
     [[ -z $cluster ]] || "$here/vcluster.sh" down --name "$cluster"
 }
@@ -459,10 +455,7 @@ begin_log "$command_line"
 build
 get_data
 started=$SECONDS # the time promised by --quick does not contain the set-up
-trap clean_up EXIT
-trap 'interrupted 130' INT
-trap 'interrupted 143' TERM
-trap 'interrupted 129' HUP
+end_with clean_up interrupted
 raise_network
 [[ ! $real_hosts ]] || check_machines
 find_gpus

@@ -100,10 +100,8 @@ keep_foreign_files "${results[@]}" $log_name build.log
 begin_log "$command_line"
 work=$(mktemp -d)
 child=''
-trap '[[ ! $child ]] || kill -TERM "$child" 2>/dev/null || true; rm -rf "$work"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-trap 'exit 129' HUP
+# shellcheck disable=SC2016  # the end expands it
+end_with '[[ ! $child ]] || kill -TERM "$child" 2>/dev/null || true; rm -rf "$work"'
 build_program
 find_links
 replace_files "${results[@]}"

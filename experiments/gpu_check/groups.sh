@@ -45,7 +45,4 @@ clean_up()
     end_groups $group $beside
     [[ ! $work ]] || rm -rf "$work"
 }
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-trap 'exit 129' HUP
+end_with clean_up

@@ -59,8 +59,8 @@ parse_arguments()
 # shellcheck disable=SC2317  # called by a trap
 clean_up()
 {
-    trap '' INT TERM HUP QUIT
-    [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
+    trap '' QUIT
+    end_child
     [[ ! $cluster ]] || "$here/vcluster.sh" down --name "$cluster" || true
     [[ ! $out ]] || rm -rf "$out"
 }
@@ -131,10 +131,7 @@ parse_arguments "$@"
 # For launch.sh:
 real_hosts='' shape=flat latency='' placing=() limit_s=60 cluster='' child='' link_bits=0 max_workers=0 network=loopback
 cores=$(nproc) out=''
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-trap 'exit 129' HUP
+end_with clean_up
 trap 'exit 131' QUIT
 if [[ $action == new ]]; then
     write_skeleton

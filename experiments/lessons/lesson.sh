@@ -56,8 +56,7 @@ parse_arguments()
 # shellcheck disable=SC2317  # called by a trap
 clean_up()
 {
-    trap '' INT TERM HUP
-    [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
+    end_child
     [[ ! $cluster ]] || "$here/vcluster.sh" down --name "$cluster" || true
     [[ ! $temporary ]] || rm -rf "$temporary"
 }
@@ -167,10 +166,7 @@ parse_arguments "$@"
 # Variables that launch.sh reads.
 real_hosts='' shape=flat latency='' placing=() limit_s=100 cluster='' child='' link_bits=0 max_workers=0 network=loopback
 cores=$(nproc) temporary='' untrue=0 disturbed=0
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-trap 'exit 129' HUP
+end_with clean_up
 [[ $out ]] || temporary=$(mktemp -d) || die "no folder for temporary files"
 out=${out:-$temporary}
 take_folder "$out"

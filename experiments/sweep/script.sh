@@ -63,6 +63,17 @@ heed_interrupts()
     exec env --default-signal=INT "$BASH" "$0" "$@"
 }
 
+# end_with COMMANDS [FUNCTION]: the script runs these commands at its end. A signal ends it by FUNCTION EXIT-STATUS,
+# which is `exit` by default.
+# shellcheck disable=SC2064  # both are known now
+end_with()
+{
+    trap "$1" EXIT
+    trap "${2:-exit} 130" INT
+    trap "${2:-exit} 143" TERM
+    trap "${2:-exit} 129" HUP
+}
+
 # --- a child ----------------------------------------------------------------------------------------
 
 # [log_to=FILE] wait_for_child COMMAND...: runs a command that traps can end as $child. It runs in the background,
@@ -80,6 +91,13 @@ wait_for_child()
     wait $child || status=$?
     child=''
     return $status
+}
+
+# end_child: for a trap. Ends $child, if it runs; from then on signals are ignored.
+end_child()
+{
+    trap '' INT TERM HUP
+    [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
 }
 
 # counted N WORD: "1 worker", "4 workers".

@@ -10,8 +10,7 @@ failed=0 child='' temporary='' cluster=compare-$$
 # shellcheck disable=SC2317  # called by a trap
 turns_clean_up()
 {
-    trap '' INT TERM HUP
-    [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
+    end_child
     "$here/vcluster.sh" down --name "$cluster" || true
     [[ ! $temporary ]] || rm -rf "$temporary"
 }
@@ -29,10 +28,7 @@ turns_begin()
     shift
     ! namespaces_refused || die "needs the virtual cluster: $refusal; $remedy"
     [[ ! $out ]] || { take_folder "$out" && keep_foreign_files "$@" log.txt; }
-    trap turns_clean_up EXIT
-    trap 'exit 130' INT
-    trap 'exit 143' TERM
-    trap 'exit 129' HUP
+    end_with turns_clean_up
     [[ $out ]] || temporary=$(mktemp -d) || die "no folder for temporary files"
     out=${out:-$temporary}
     turns_raise "$hosts"
