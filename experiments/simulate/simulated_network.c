@@ -9,6 +9,7 @@
 #include <xbt/dynar.h>
 
 #include "common/base/status.h"
+#include "common/base/util.h"
 
 /* Events within this time count as due now: the resolution of SimGrid (surf/precision, as smpirun
  * sets it). */
@@ -89,20 +90,6 @@ static struct crossing *take_first(struct network *network)
     }
     heap[at] = last;
     return first;
-}
-
-/* Makes space for one more crossing. */
-static enum status make_room(struct network *network)
-{
-    if (network->crossings < network->heap_size)
-        return STATUS_OK;
-    size_t size = network->heap_size ? 2 * network->heap_size : 64;
-    struct crossing **heap = realloc(network->heap, size * sizeof(void *));
-    if (!heap)
-        return FAIL(STATUS_NO_MEMORY, "simulated network: no memory for %zu messages", size);
-    network->heap = heap;
-    network->heap_size = size;
-    return STATUS_OK;
 }
 
 /* -------- links ------------------------------------------------------------------------------- */
@@ -315,9 +302,11 @@ enum status network_send(struct lane *lane, struct crossing *crossing)
 {
     struct network *network = lane->network;
     struct link *link = lane->links[0];
-    enum status status = make_room(network);
-    if (status != STATUS_OK)
-        return status;
+    struct crossing **heap = memory_grow(network->heap, &network->heap_size, network->crossings,
+                                         sizeof(void *), "messages of the simulated network");
+    if (!heap)
+        return STATUS_NO_MEMORY;
+    network->heap = heap;
     network->crossings++;
     crossing->bytes += network->traits.header_bytes;
     crossing->lane = lane;
