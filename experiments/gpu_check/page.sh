@@ -17,16 +17,10 @@ counted()
         END { print n + 0 (n ? " (" names ")" : "") }' "$out/parts.txt"
 }
 
-# result_of PART
-result_of()
+# field_of PART NUMBER: prints a field of the part's line. 2 is the result, 6 the detail.
+field_of()
 {
-    awk -F'|' -v name="$1" '$1 == name { print $2 }' "$out/parts.txt"
-}
-
-# detail_of PART
-detail_of()
-{
-    awk -F'|' -v name="$1" '$1 == name { print $6 }' "$out/parts.txt"
+    awk -F'|' -v name="$1" -v field="$2" '$1 == name { print $field }' "$out/parts.txt"
 }
 
 # block FILE PART: prints the file, or why it is missing.
@@ -36,7 +30,7 @@ block()
         # shellcheck disable=SC2016  # Markdown's
         printf '```\n%s\n```\n' "$(cat "$out/$1")"
     else
-        echo "Not measured: $(detail_of "$2")."
+        echo "Not measured: $(field_of "$2" 6)."
     fi
 }
 
@@ -66,7 +60,7 @@ verdict()
 rates()
 {
     if [[ ! -s $out/speed.csv ]] || (($(wc -l <"$out/speed.csv") < 2)); then
-        echo "Not measured: $(detail_of speed)."
+        echo "Not measured: $(field_of speed 6)."
         return
     fi
     awk -F, 'NR > 1 { print $1 "," $3 "," $2 "," $5 }' "$out/speed.csv" | sort -t, -k2,2 -k1,1 -k3,3 -k4,4g | awk -F, '
@@ -138,8 +132,8 @@ $(block kernels.txt kernels)
 
 ## NCCL
 
-- 2 ranks: $(result_of nccl-2); $(detail_of nccl-2)
-- 4 ranks: $(result_of nccl-4); $(detail_of nccl-4)
+- 2 ranks: $(field_of nccl-2 2); $(field_of nccl-2 6)
+- 4 ranks: $(field_of nccl-4 2); $(field_of nccl-4 6)
 
 For NCCL each rank is a separate host (\`NCCL_HOSTID\`), so ranks communicate through sockets.
 
