@@ -259,8 +259,6 @@ static void predict_print_crossovers(FILE *out, const struct predict_model *mode
     }
 }
 
-/* -------- forecasts --------------------------------------------------------------------------- */
-
 /* -------- ways to average --------------------------------------------------------------------- */
 
 const char *const predict_topologies[PREDICT_TOPOLOGIES] = {"ring", "rhd", "tree", "ps"};
