@@ -159,7 +159,7 @@ static inline size_t conv2d_out_size(const struct conv2d *c, size_t size)
 struct device_ops {
     const char *name;
     const char *no_memory;            /* (optional) see device_no_memory */
-    const struct stream_ops *streams; /* stream.h */
+    const struct stream_ops *streams; /* (optional) see stream.h */
     void (*close)(struct device *);
     enum status (*sync)(struct device *);
     void (*usage)(const struct device *, struct device_usage *); /* (optional) see device.h */

@@ -77,9 +77,9 @@ enum status device_repeat(struct device *device, device_work *work, void *contex
  * works within the call. */
 int device_steps_ahead(const struct device *device);
 
-/* The functions of one kind of device; see those above. */
+/* The functions of one kind of device; see those above. A device that works within the call, in
+ * host memory, has none (ops.h): its streams and events are NULL. */
 struct stream_ops {
-    bool memory_is_host;
     int steps_ahead;
     enum status (*stream_new)(struct device *, struct device_stream **);
     void (*stream_free)(struct device *, struct device_stream *);

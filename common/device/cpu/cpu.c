@@ -45,7 +45,7 @@ static void cpu_free(struct device *device, void *memory)
 static void cpu_transfer(struct device *device, void *to, const void *from, size_t bytes)
 {
     (void)device;
-    if (bytes)
+    if (bytes && to != from)
         memcpy(to, from, bytes);
 }
 
@@ -115,7 +115,6 @@ static void cpu_close(struct device *device)
 
 static const struct device_ops cpu_ops = {
     .name = "cpu",
-    .streams = &cpu_stream_ops,
     .close = cpu_close,
     .sync = cpu_sync,
     .alloc = cpu_alloc,

@@ -36,8 +36,6 @@ static inline size_t cpu_round_up(size_t count)
     return (count + 15) / 16 * 16;
 }
 
-extern const struct stream_ops cpu_stream_ops;
-
 /* C (m, n) = op(A) op(B) + beta C, row-major, leading dimensions in elements. */
 enum gemm_op { GEMM_AS_IS, GEMM_TRANSPOSED };
 struct gemm {

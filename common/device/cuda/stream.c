@@ -200,7 +200,6 @@ static enum status repeat(struct device *device, device_work *work, void *contex
 }
 
 const struct stream_ops cuda_stream_ops = {
-    .memory_is_host = false,
     .steps_ahead = 2,
     .stream_new = stream_new,
     .stream_free = stream_free,
