@@ -175,7 +175,7 @@ enum status cuda_blas_multiply(struct cuda_blas *blas, const struct cuda_blas_pr
     int m = blas_int(p->m), n = blas_int(p->n), k = blas_int(p->k);
     int lda = blas_int(p->lda), ldb = blas_int(p->ldb), ldc = blas_int(p->ldc);
     cublasStatus_t error =
-        p->count == 1
+        p->count <= 1
             ? blas->call.multiply_one(blas->handle, b_op, a_op, n, m, k, &one, p->b, ldb, p->a, lda,
                                       &zero, p->c, ldc)
             : blas->call.multiply(blas->handle, b_op, a_op, n, m, k, &one, p->b, ldb,

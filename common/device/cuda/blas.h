@@ -25,7 +25,8 @@ void cuda_blas_free(struct cuda_blas **blas);
 /* Writes the version ("13.0.2") to `text` and returns it. NULL if cuBLAS cannot be loaded. */
 const char *cuda_blas_version(char *text, size_t bytes);
 
-/* Row-major C (m, n) = op(A) op(B), `count` of them: the i-th at a + i stride_a, and so on. */
+/* Row-major C (m, n) = op(A) op(B), leading dimensions in elements. With `count` there are that
+ * many, the i-th at a + i stride_a, and so on. */
 struct cuda_blas_product {
     bool a_transposed, b_transposed;
     size_t m, n, k;
@@ -35,7 +36,7 @@ struct cuda_blas_product {
     size_t ldb, stride_b;
     float *c;
     size_t ldc, stride_c;
-    size_t count;
+    size_t count; /* 0: one */
 };
 enum status cuda_blas_multiply(struct cuda_blas *blas, const struct cuda_blas_product *product);
 

@@ -118,15 +118,15 @@ static void forward_block(struct cuda *cuda, const struct conv2d *c, const struc
     float *to = y + first * l->out_image, *columns = columns_of(cuda, c);
     float *window = c->pool ? cuda->scratch + l->window_at : to;
     lower(cuda, c, images, x + first * l->image, columns);
-    cuda_multiply(cuda, &(struct cuda_gemm){.m = images * l->windows,
-                                            .n = c->filters,
-                                            .k = l->columns,
-                                            .a = columns,
-                                            .lda = l->columns,
-                                            .b = w,
-                                            .ldb = c->filters,
-                                            .c = window,
-                                            .ldc = c->filters});
+    cuda_multiply(cuda, &(struct cuda_blas_product){.m = images * l->windows,
+                                                    .n = c->filters,
+                                                    .k = l->columns,
+                                                    .a = columns,
+                                                    .lda = l->columns,
+                                                    .b = w,
+                                                    .ldb = c->filters,
+                                                    .c = window,
+                                                    .ldc = c->filters});
     finish(cuda, c, images, window, bias, to, c->pool ? index + first * l->out_image : NULL);
 }
 
@@ -182,18 +182,18 @@ static void weight_gradient(struct cuda *cuda, const struct conv2d *c, const str
 {
     size_t rows = images * l->windows, slices = cuda_slices(rows, l->slice);
     float *partial = cuda->scratch + l->partial_at;
-    struct cuda_gemm gemm = {.a_transposed = true,
-                             .m = l->columns,
-                             .n = c->filters,
-                             .k = rows,
-                             .a = columns,
-                             .lda = l->columns,
-                             .b = dwindow,
-                             .ldb = c->filters,
-                             .c = partial,
-                             .ldc = c->filters};
+    struct cuda_blas_product product = {.a_transposed = true,
+                                        .m = l->columns,
+                                        .n = c->filters,
+                                        .k = rows,
+                                        .a = columns,
+                                        .lda = l->columns,
+                                        .b = dwindow,
+                                        .ldb = c->filters,
+                                        .c = partial,
+                                        .ldc = c->filters};
     struct slice_sum sum = {.count = l->weights, .slices = slices, .width = c->filters, .add = add};
-    cuda_multiply_sliced(cuda, &gemm, l->slice);
+    cuda_multiply_sliced(cuda, &product, l->slice);
     cuda_keep(cuda, kernel_sum_slices(cuda->compute, &sum, partial, dw),
               "convolution, backward: weights");
 }
@@ -203,16 +203,16 @@ static void input_gradient(struct cuda *cuda, const struct conv2d *c, const stru
                            size_t images, float *columns, const float *dwindow, const float *w,
                            float *dx)
 {
-    cuda_multiply(cuda, &(struct cuda_gemm){.b_transposed = true,
-                                            .m = images * l->windows,
-                                            .n = l->columns,
-                                            .k = c->filters,
-                                            .a = dwindow,
-                                            .lda = c->filters,
-                                            .b = w,
-                                            .ldb = c->filters,
-                                            .c = columns,
-                                            .ldc = l->columns});
+    cuda_multiply(cuda, &(struct cuda_blas_product){.b_transposed = true,
+                                                    .m = images * l->windows,
+                                                    .n = l->columns,
+                                                    .k = c->filters,
+                                                    .a = dwindow,
+                                                    .lda = c->filters,
+                                                    .b = w,
+                                                    .ldb = c->filters,
+                                                    .c = columns,
+                                                    .ldc = l->columns});
     cuda_keep(cuda, kernel_gather_columns(cuda->compute, c, images, columns, dx),
               "convolution, backward: input");
 }

@@ -67,25 +67,15 @@ bool cuda_keep(struct cuda *cuda, int error, const char *what);
 /* Grows scratch memory to `count` floats. Waits for the device if it has to grow. */
 enum status cuda_reserve(struct cuda *cuda, size_t count);
 
-/* C (m, n) = op(A) op(B), row-major, leading dimensions in elements. */
-struct cuda_gemm {
-    bool a_transposed, b_transposed;
-    size_t m, n, k;
-    const float *a;
-    size_t lda;
-    const float *b;
-    size_t ldb;
-    float *c;
-    size_t ldc;
-};
-void cuda_multiply(struct cuda *cuda, const struct cuda_gemm *gemm);
+/* One product. */
+void cuda_multiply(struct cuda *cuda, const struct cuda_blas_product *product);
 
 /*
  * The same with k cut into slices of `slice` (the last may be shorter), which are multiplied at
  * once. The result c (slices, m, n) has one product per slice, which kernel_sum_slices adds. Uncut,
  * a product with a small result and a long k would keep only a few multiprocessors busy.
  */
-void cuda_multiply_sliced(struct cuda *cuda, const struct cuda_gemm *gemm, size_t slice);
+void cuda_multiply_sliced(struct cuda *cuda, const struct cuda_blas_product *product, size_t slice);
 
 /* Returns the length of a slice of k, so that the slices' (m, n) products together fill a GPU. All
  * slices are equal if k has a divisor near that length. Depends on the shapes alone, because the

@@ -45,22 +45,22 @@ void cuda_dense_forward(struct device *device, const struct dense *dense, size_t
     struct cuda *cuda = cuda_of(device);
     size_t slice = slice_of(dense, batch), slices = cuda_slices(dense->inputs, slice);
     float *partial = slices > 1 ? cuda->scratch : y;
-    struct cuda_gemm gemm = {.m = batch,
-                             .n = dense->outputs,
-                             .k = dense->inputs,
-                             .a = x,
-                             .lda = dense->inputs,
-                             .b = w,
-                             .ldb = dense->outputs,
-                             .c = partial,
-                             .ldc = dense->outputs};
+    struct cuda_blas_product product = {.m = batch,
+                                        .n = dense->outputs,
+                                        .k = dense->inputs,
+                                        .a = x,
+                                        .lda = dense->inputs,
+                                        .b = w,
+                                        .ldb = dense->outputs,
+                                        .c = partial,
+                                        .ldc = dense->outputs};
     struct slice_sum sum = {.count = batch * dense->outputs,
                             .slices = slices,
                             .width = dense->outputs,
                             .bias = bias,
                             .relu = dense->relu};
     CHECK(slices == 1 || forward_scratch(dense, batch) <= cuda->scratch_count);
-    cuda_multiply_sliced(cuda, &gemm, slice);
+    cuda_multiply_sliced(cuda, &product, slice);
     cuda_keep(cuda, kernel_sum_slices(cuda->compute, &sum, partial, y), "dense");
 }
 
@@ -75,25 +75,25 @@ void cuda_dense_backward(struct device *device, const struct dense *dense, size_
               kernel_sum_columns(cuda->compute, &sum, dense->relu ? b->y : NULL, b->dy, b->dbias,
                                  cuda->room),
               "dense, backward: relu and bias");
-    cuda_multiply(cuda, &(struct cuda_gemm){.a_transposed = true,
-                                            .m = inputs,
-                                            .n = outputs,
-                                            .k = batch,
-                                            .a = b->x,
-                                            .lda = inputs,
-                                            .b = b->dy,
-                                            .ldb = outputs,
-                                            .c = b->dw,
-                                            .ldc = outputs});
+    cuda_multiply(cuda, &(struct cuda_blas_product){.a_transposed = true,
+                                                    .m = inputs,
+                                                    .n = outputs,
+                                                    .k = batch,
+                                                    .a = b->x,
+                                                    .lda = inputs,
+                                                    .b = b->dy,
+                                                    .ldb = outputs,
+                                                    .c = b->dw,
+                                                    .ldc = outputs});
     if (b->dx)
-        cuda_multiply(cuda, &(struct cuda_gemm){.b_transposed = true,
-                                                .m = batch,
-                                                .n = inputs,
-                                                .k = outputs,
-                                                .a = b->dy,
-                                                .lda = outputs,
-                                                .b = b->w,
-                                                .ldb = outputs,
-                                                .c = b->dx,
-                                                .ldc = inputs});
+        cuda_multiply(cuda, &(struct cuda_blas_product){.b_transposed = true,
+                                                        .m = batch,
+                                                        .n = inputs,
+                                                        .k = outputs,
+                                                        .a = b->dy,
+                                                        .lda = outputs,
+                                                        .b = b->w,
+                                                        .ldb = outputs,
+                                                        .c = b->dx,
+                                                        .ldc = inputs});
 }

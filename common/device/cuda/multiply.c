@@ -13,32 +13,10 @@ enum {
     SLICE_UNIT_LEAST = 4,
 };
 
-static struct cuda_blas_product product_of(const struct cuda_gemm *g)
-{
-    return (struct cuda_blas_product){.a_transposed = g->a_transposed,
-                                      .b_transposed = g->b_transposed,
-                                      .m = g->m,
-                                      .n = g->n,
-                                      .k = g->k,
-                                      .a = g->a,
-                                      .lda = g->lda,
-                                      .b = g->b,
-                                      .ldb = g->ldb,
-                                      .c = g->c,
-                                      .ldc = g->ldc,
-                                      .count = 1};
-}
-
-static void multiply(struct cuda *cuda, const struct cuda_blas_product *product)
+void cuda_multiply(struct cuda *cuda, const struct cuda_blas_product *product)
 {
     if (cuda->failure == STATUS_OK)
         cuda->failure = cuda_blas_multiply(cuda->blas, product);
-}
-
-void cuda_multiply(struct cuda *cuda, const struct cuda_gemm *gemm)
-{
-    struct cuda_blas_product product = product_of(gemm);
-    multiply(cuda, &product);
 }
 
 /* Returns the number of slices nearest to `wanted`, from 3/4 to 3/2 of it, that cuts k into equal
@@ -68,24 +46,24 @@ size_t cuda_slice(size_t m, size_t n, size_t k)
     return even > 0 ? k / even : (units + slices - 1) / slices * SLICE_UNIT;
 }
 
-void cuda_multiply_sliced(struct cuda *cuda, const struct cuda_gemm *gemm, size_t slice)
+void cuda_multiply_sliced(struct cuda *cuda, const struct cuda_blas_product *all, size_t slice)
 {
-    struct cuda_blas_product product = product_of(gemm);
-    size_t whole = gemm->k / slice, rest = gemm->k % slice;
-    CHECK(gemm->ldc == gemm->n);
+    struct cuda_blas_product product = *all;
+    size_t whole = all->k / slice, rest = all->k % slice;
+    CHECK(all->ldc == all->n);
     /* The offset of the next slice of k in A and in B: k runs along rows or down columns. */
-    product.stride_a = gemm->a_transposed ? slice * gemm->lda : slice;
-    product.stride_b = gemm->b_transposed ? slice : slice * gemm->ldb;
-    product.stride_c = gemm->m * gemm->n;
+    product.stride_a = all->a_transposed ? slice * all->lda : slice;
+    product.stride_b = all->b_transposed ? slice : slice * all->ldb;
+    product.stride_c = all->m * all->n;
     product.k = slice;
     product.count = whole;
     if (whole > 0)
-        multiply(cuda, &product);
+        cuda_multiply(cuda, &product);
     product.a += whole * product.stride_a;
     product.b += whole * product.stride_b;
     product.c += whole * product.stride_c;
     product.k = rest;
     product.count = 1;
     if (rest > 0)
-        multiply(cuda, &product);
+        cuda_multiply(cuda, &product);
 }
