@@ -57,17 +57,19 @@ static void cuda_usage(const struct device *device, struct device_usage *usage)
 
 /* -------- memory ------------------------------------------------------------------------------ */
 
-static enum status cuda_alloc(struct device *device, size_t bytes, void **memory)
+enum status cuda_allocated(int error, const char *what, void **memory)
 {
-    (void)device;
-    *memory = NULL;
-    cudaError_t error = cudaMalloc(memory, bytes ? bytes : 1);
     if (error == cudaSuccess)
         return STATUS_OK;
     cudaGetLastError(); /* the caller handles this failure; the next launch must not report it */
     *memory = NULL;
-    return error == cudaErrorMemoryAllocation ? STATUS_NO_MEMORY
-                                              : status_from_cuda(error, "an allocation failed");
+    return error == cudaErrorMemoryAllocation ? STATUS_NO_MEMORY : status_from_cuda(error, what);
+}
+
+static enum status cuda_alloc(struct device *device, size_t bytes, void **memory)
+{
+    (void)device;
+    return cuda_allocated(cudaMalloc(memory, bytes ? bytes : 1), "an allocation failed", memory);
 }
 
 static void cuda_free(struct device *device, void *memory)

@@ -64,6 +64,9 @@ extern const struct stream_ops cuda_stream_ops;
 /* Keeps and logs the first failure. `error` is a cudaError_t. True if nothing has failed so far. */
 bool cuda_keep(struct cuda *cuda, int error, const char *what);
 
+/* The status of an allocation; STATUS_NO_MEMORY is not logged. After an error *memory is NULL. */
+enum status cuda_allocated(int error, const char *what, void **memory);
+
 /* Grows scratch memory to `count` floats. Waits for the device if it has to grow. */
 enum status cuda_reserve(struct cuda *cuda, size_t count);
 

@@ -98,15 +98,8 @@ static enum status event_wait(struct device *device, struct device_event *event)
 static enum status host_alloc(struct device *device, size_t bytes, void **memory)
 {
     (void)device;
-    *memory = NULL;
-    cudaError_t error = cudaMallocHost(memory, bytes ? bytes : 1);
-    if (error == cudaSuccess)
-        return STATUS_OK;
-    cudaGetLastError();
-    *memory = NULL;
-    return error == cudaErrorMemoryAllocation
-               ? STATUS_NO_MEMORY
-               : status_from_cuda(error, "an allocation of pinned memory failed");
+    return cuda_allocated(cudaMallocHost(memory, bytes ? bytes : 1),
+                          "an allocation of pinned memory failed", memory);
 }
 
 static void host_free(struct device *device, void *memory)
