@@ -154,8 +154,7 @@ void codec_complete(struct codec *codec, void *data, struct chunk span, const vo
         return;
     }
     for (size_t done = 0; done < span.count; done += BLOCK) {
-        size_t left = span.count - done;
-        struct chunk block = {span.offset + done, left < BLOCK ? left : BLOCK};
+        struct chunk block = {span.offset + done, size_smaller(span.count - done, BLOCK)};
         compress_add_scale(codec->compress, (float *)data + block.offset,
                            codes + done * sizeof(uint16_t), block.count, scale);
         codec_take(codec, data, block, codec_encode(codec, data, block));

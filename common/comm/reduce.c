@@ -378,8 +378,7 @@ static void reduce_piece(const struct sum *sum, int first, struct chunk piece)
 {
     enum { BLOCK = 2048 }; /* 8 KB of `into` stay in the L1 cache for all sources */
     for (size_t done = 0; done < piece.count; done += BLOCK) {
-        size_t left = piece.count - done;
-        struct chunk block = {piece.offset + done, left < BLOCK ? left : BLOCK};
+        struct chunk block = {piece.offset + done, size_smaller(piece.count - done, BLOCK)};
         if (sum->compress == COMPRESS_NONE)
             reduce_floats(sum, first, block);
         else
@@ -399,8 +398,8 @@ void reduce_in_order(float *into, const void *const *sources, int workers, struc
     size_t end = span.offset + span.count;
     for (int c = 0; c < workers; c++) {
         struct chunk chunk = chunk_of(span.total, (size_t)workers, (size_t)c);
-        size_t from = chunk.offset > span.offset ? chunk.offset : span.offset;
-        size_t to = chunk.offset + chunk.count < end ? chunk.offset + chunk.count : end;
+        size_t from = size_larger(chunk.offset, span.offset);
+        size_t to = size_smaller(chunk.offset + chunk.count, end);
         if (from < to)
             reduce_piece(&sum, c, (struct chunk){from - span.offset, to - from});
     }

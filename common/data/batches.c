@@ -34,8 +34,7 @@ static enum status allocate(struct batches *batches, const struct batches_option
 {
     enum status status = STATUS_OK;
     void *images, *labels;
-    size_t most =
-        options->train_batch > options->test_batch ? options->train_batch : options->test_batch;
+    size_t most = size_larger(options->train_batch, options->test_batch);
     TRY(device_alloc(batches->device, "a batch of images",
                      options->gather_max * DATASET_PIXELS * sizeof *batches->gathered, &images));
     batches->gathered = images;

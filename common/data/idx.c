@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #include "common/base/status.h"
+#include "common/base/util.h"
 
 #define FETCH_AGAIN "fetch it again: run experiments/get_mnist.sh"
 
@@ -89,9 +90,7 @@ static enum status reader_read(struct idx_reader *reader, void *into, size_t cou
 {
     *got = 0;
     while (*got < count) {
-        size_t piece = count - *got;
-        if (piece > READ_BUFFER_BYTES)
-            piece = READ_BUFFER_BYTES;
+        size_t piece = size_smaller(count - *got, READ_BUFFER_BYTES);
         int n = gzread(reader->file, (unsigned char *)into + *got, (unsigned)piece);
         int error = Z_OK;
         const char *message = gzerror(reader->file, &error);

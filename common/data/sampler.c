@@ -57,7 +57,7 @@ static enum status count_steps(struct sampler *sampler)
     if (options->order == SAMPLER_SHUFFLED)
         return sampler_steps(options->samples, options->world, options->batch, &sampler->steps);
     sampler->share = chunk_of(options->samples, options->world, options->rank);
-    sampler->steps = (sampler->share.count + options->batch - 1) / options->batch;
+    sampler->steps = size_divide_up(sampler->share.count, options->batch);
     return STATUS_OK;
 }
 
@@ -116,9 +116,9 @@ static struct chunk range_of(const struct sampler *sampler, size_t step)
         struct chunk slice = sampler_slice(options->world, options->rank, options->batch, step);
         return (struct chunk){sampler->used + slice.offset, slice.count};
     }
-    size_t done = step * options->batch, left = sampler->share.count - done;
+    size_t done = step * options->batch;
     return (struct chunk){sampler->share.offset + done,
-                          left < options->batch ? left : options->batch};
+                          size_smaller(sampler->share.count - done, options->batch)};
 }
 
 size_t sampler_count(const struct sampler *sampler, size_t step)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/status.h"
+#include "common/base/util.h"
 #include "common/device/device.h"
 #include "common/device/stream.h"
 
@@ -47,10 +48,10 @@ enum status device_input_new(struct device *device, const char *what, size_t byt
 {
     enum status status = STATUS_OK;
     struct device_inputs *block = device->inputs;
-    size_t room = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    size_t room = size_divide_up(bytes, ALIGNMENT) * ALIGNMENT;
     bool fits = block && block->bytes - block->used >= room;
     if (!fits) {
-        TRY(block_new(device, what, room > BLOCK_BYTES ? room : BLOCK_BYTES));
+        TRY(block_new(device, what, size_larger(room, BLOCK_BYTES)));
         block = device->inputs;
     }
     *input = (struct device_input){block->host + block->used, block->memory + block->used};

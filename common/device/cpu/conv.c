@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "common/base/status.h"
+#include "common/base/util.h"
 #include "common/device/cpu/cpu.h"
 #include "common/device/kernel.h"
 #include "common/device/ops.h"
@@ -35,8 +36,7 @@ static struct clip clip_run(const struct conv2d *c, size_t column)
     size_t left = column < c->padding ? c->padding - column : 0;
     size_t from = column > c->padding ? column - c->padding : 0;
     size_t inside = from < c->width ? c->width - from : 0;
-    size_t wanted = c->kernel - left;
-    size_t taken = wanted < inside ? wanted : inside;
+    size_t taken = size_smaller(c->kernel - left, inside);
     return (struct clip){left * c->channels, taken * c->channels, from * c->channels};
 }
 
@@ -235,10 +235,9 @@ static struct geometry measure(const struct conv2d *c)
     size_t step = c->pool ? 2 : 1;
     size_t row = g.window_width * c->filters;
     size_t rows = PRODUCT_MAX / (row * g.run), rows_fit = TILE_BYTES_MAX / (row * sizeof(float));
-    rows = (rows < rows_fit ? rows : rows_fit) / step * step;
-    rows = rows < step ? step : rows;
-    size_t tiles = (g.window_height + rows - 1) / rows;
-    g.tile_rows = ((g.window_height + tiles - 1) / tiles + step - 1) / step * step;
+    rows = size_larger(size_smaller(rows, rows_fit) / step * step, step);
+    size_t tiles = size_divide_up(g.window_height, rows);
+    g.tile_rows = size_divide_up(size_divide_up(g.window_height, tiles), step) * step;
     g.tile = cpu_round_up(g.tile_rows * g.window_width * c->filters);
     return g;
 }
@@ -246,9 +245,7 @@ static struct geometry measure(const struct conv2d *c)
 static size_t groups_of(const struct geometry *g, size_t batch)
 {
     size_t room = ACCUMULATOR_BYTES_MAX / (g->weights * sizeof(float));
-    size_t groups = room < GROUPS_MAX ? room : GROUPS_MAX;
-    groups = groups < batch ? groups : batch;
-    return groups ? groups : 1;
+    return size_larger(size_smaller(size_smaller(room, GROUPS_MAX), batch), 1);
 }
 
 static size_t partial_count(const struct geometry *g, const struct conv2d *c, size_t groups)
@@ -280,8 +277,7 @@ struct conv_part {
 static struct conv_part part_inside(const struct conv2d *c, struct tile tile, size_t k)
 {
     size_t begin = tile.first + k, end = begin + tile.rows; /* rows of the padded image */
-    size_t low = begin > c->padding ? begin : c->padding;
-    size_t high = end < c->height + c->padding ? end : c->height + c->padding;
+    size_t low = size_larger(begin, c->padding), high = size_smaller(end, c->height + c->padding);
     if (low >= high)
         return (struct conv_part){0};
     return (struct conv_part){high - low, low - begin, low - c->padding};
@@ -289,8 +285,7 @@ static struct conv_part part_inside(const struct conv2d *c, struct tile tile, si
 
 static struct tile tile_at(const struct geometry *g, size_t first)
 {
-    size_t left = g->window_height - first;
-    return (struct tile){first, left < g->tile_rows ? left : g->tile_rows};
+    return (struct tile){first, size_smaller(g->window_height - first, g->tile_rows)};
 }
 
 /* -------- forward ----------------------------------------------------------------------------- */

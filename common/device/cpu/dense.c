@@ -6,6 +6,7 @@
  * caller that computes rows piecewise gets one block per thread.
  */
 #include "common/base/status.h"
+#include "common/base/util.h"
 #include "common/device/cpu/cpu.h"
 #include "common/device/kernel.h"
 
@@ -22,21 +23,20 @@ struct dense_work {
 
 static struct dense_work cut(const struct dense *dense, size_t batch, struct dense_rows rows)
 {
-    size_t blocks = (dense->inputs + DENSE_BLOCK_INPUTS - 1) / DENSE_BLOCK_INPUTS;
-    size_t width = cpu_round_up((dense->inputs + blocks - 1) / blocks);
+    size_t blocks = size_divide_up(dense->inputs, DENSE_BLOCK_INPUTS);
+    size_t width = cpu_round_up(size_divide_up(dense->inputs, blocks));
     CHECK(rows.first % width == 0 && (rows.end % width == 0 || rows.end == dense->inputs));
     return (struct dense_work){.dense = dense,
                                .batch = batch,
-                               .blocks = (dense->inputs + width - 1) / width,
+                               .blocks = size_divide_up(dense->inputs, width),
                                .width = width,
                                .first_block = rows.first / width,
-                               .end_block = (rows.end + width - 1) / width};
+                               .end_block = size_divide_up(rows.end, width)};
 }
 
 static size_t width_of(const struct dense_work *work, size_t block)
 {
-    size_t left = work->dense->inputs - block * work->width;
-    return left < work->width ? left : work->width;
+    return size_smaller(work->dense->inputs - block * work->width, work->width);
 }
 
 enum status cpu_dense_prepare(struct device *device, const struct dense *dense, size_t batch_max)

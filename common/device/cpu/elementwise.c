@@ -1,22 +1,12 @@
 /* Elementwise operations and the loss. All split the elements into blocks. */
 #include <math.h>
 
+#include "common/base/util.h"
 #include "common/device/cpu/cpu.h"
 #include "common/device/kernel.h"
 
 /* Elements per item of work: three arrays then take a quarter of a typical L2 cache. */
 enum { BLOCK = 16384 };
-
-static size_t blocks_of(size_t count)
-{
-    return (count + BLOCK - 1) / BLOCK;
-}
-
-static size_t block_length(size_t count, size_t item)
-{
-    size_t left = count - item * BLOCK;
-    return left < BLOCK ? left : BLOCK;
-}
 
 /* -------- sums -------------------------------------------------------------------------------- */
 
@@ -80,7 +70,7 @@ static void relu_item(void *context, size_t item, int thread)
 {
     (void)thread;
     const struct relu_work *work = context;
-    size_t at = item * BLOCK, length = block_length(work->count, item);
+    size_t at = item * BLOCK, length = size_smaller(work->count - at, BLOCK);
     if (work->dy)
         relu_block_backward(length, work->y + at, work->dy + at, work->out + at);
     else
@@ -90,14 +80,14 @@ static void relu_item(void *context, size_t item, int thread)
 void cpu_relu_forward(struct device *device, size_t count, const float *x, float *y)
 {
     struct relu_work work = {.count = count, .x = x, .out = y};
-    team_run(cpu_of(device)->team, blocks_of(count), relu_item, &work);
+    team_run(cpu_of(device)->team, size_divide_up(count, BLOCK), relu_item, &work);
 }
 
 void cpu_relu_backward(struct device *device, size_t count, const float *y, const float *dy,
                        float *dx)
 {
     struct relu_work work = {.count = count, .y = y, .dy = dy, .out = dx};
-    team_run(cpu_of(device)->team, blocks_of(count), relu_item, &work);
+    team_run(cpu_of(device)->team, size_divide_up(count, BLOCK), relu_item, &work);
 }
 
 /* -------- dropout ----------------------------------------------------------------------------- */
@@ -150,7 +140,7 @@ KERNEL static void dropout_block(const struct dropout *d, size_t first, size_t c
             for (int w = 0; w < 4; w++)
                 keep[4 * i + w] = word[w][i] >= threshold ? scale : 0.0f;
         }
-        size_t length = count - at < together ? count - at : together;
+        size_t length = size_smaller(count - at, together);
         for (size_t i = 0; i < length; i++)
             y[at + i] = x[at + i] * keep[i];
     }
@@ -168,14 +158,15 @@ static void dropout_item(void *context, size_t item, int thread)
     (void)thread;
     const struct dropout_work *work = context;
     size_t at = item * BLOCK;
-    dropout_block(work->dropout, at, block_length(work->count, item), work->x + at, work->y + at);
+    dropout_block(work->dropout, at, size_smaller(work->count - at, BLOCK), work->x + at,
+                  work->y + at);
 }
 
 void cpu_dropout(struct device *device, const struct dropout *dropout, size_t count, const float *x,
                  float *y)
 {
     struct dropout_work work = {dropout, count, x, y};
-    team_run(cpu_of(device)->team, blocks_of(count), dropout_item, &work);
+    team_run(cpu_of(device)->team, size_divide_up(count, BLOCK), dropout_item, &work);
 }
 
 /* -------- loss -------------------------------------------------------------------------------- */

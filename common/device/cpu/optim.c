@@ -1,6 +1,7 @@
 /* Optimizers. Each is one pass over the arena, because memory bandwidth is the only cost. */
 #include <math.h>
 
+#include "common/base/util.h"
 #include "common/device/cpu/cpu.h"
 #include "common/device/kernel.h"
 
@@ -156,7 +157,7 @@ static void update_item(void *context, size_t item, int thread)
 {
     const struct update_work *w = context;
     const struct update *u = w->update;
-    size_t at = item * BLOCK, count = w->count - at < BLOCK ? w->count - at : BLOCK;
+    size_t at = item * BLOCK, count = size_smaller(w->count - at, BLOCK);
     float *p = w->parameters + at, *state = w->state + at;
     const float *g = w->gradients + at;
     (void)thread;
@@ -193,5 +194,5 @@ void cpu_update(struct device *device, const struct update *update, size_t count
         team_run(cpu_of(device)->team, SQUARE_PARTS, square_item, &squares);
         step.trust = ratio_of(update, &squares);
     }
-    team_run(cpu_of(device)->team, (count + BLOCK - 1) / BLOCK, update_item, &work);
+    team_run(cpu_of(device)->team, size_divide_up(count, BLOCK), update_item, &work);
 }

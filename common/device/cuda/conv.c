@@ -14,6 +14,7 @@
  * Images of one channel need no columns (kernels/direct.cu) unless a gradient by them is wanted.
  */
 #include "common/base/status.h"
+#include "common/base/util.h"
 #include "common/device/cuda/cuda_device.h"
 #include "common/device/cuda/kernels/kernels.h"
 
@@ -48,13 +49,13 @@ static struct conv_layout measure(const struct conv2d *c, size_t batch, bool kep
     l.out_image = conv2d_out_size(c, c->height) * conv2d_out_size(c, c->width) * c->filters;
     l.weights = l.columns * c->filters;
     size_t fit = COLUMNS_BYTES_MAX / columns_bytes(&l, 1);
-    size_t blocks = kept ? 1 : fit > 0 ? (batch + fit - 1) / fit : batch;
-    l.block = (batch + blocks - 1) / blocks;
+    size_t blocks = kept ? 1 : fit > 0 ? size_divide_up(batch, fit) : batch;
+    l.block = size_divide_up(batch, blocks);
     l.slice = cuda_slice(l.columns, c->filters, l.block * l.windows);
     l.window_at = kept ? 0 : l.block * l.windows * l.columns;
     l.window_at = (l.window_at + 63) / 64 * 64; /* kernels read aligned whole vectors */
     l.partial_at = l.window_at + (l.block * l.window_image + 63) / 64 * 64;
-    l.end = l.partial_at + cuda_slices(l.block * l.windows, l.slice) * l.weights;
+    l.end = l.partial_at + size_divide_up(l.block * l.windows, l.slice) * l.weights;
     return l;
 }
 
@@ -72,7 +73,7 @@ enum status cuda_conv2d_prepare(struct device *device, struct conv2d *c, size_t 
         struct conv_layout l = measure(c, batch, keeps);
         /* Kernels index the elements of a block with 32 bits. */
         CHECK(l.block * (l.image > l.window_image ? l.image : l.window_image) <= INT32_MAX);
-        most = l.end > most ? l.end : most;
+        most = size_larger(most, l.end);
     }
     enum status status = cuda_reserve(cuda_of(device), most);
     if (status == STATUS_OK && keeps)
@@ -143,7 +144,7 @@ void cuda_conv2d_forward(struct device *device, const struct conv2d *conv, size_
     struct conv_layout l = measure(conv, batch, conv->kept != NULL);
     CHECK(l.end <= cuda->scratch_count);
     for (size_t first = 0; first < batch; first += l.block) {
-        size_t images = batch - first < l.block ? batch - first : l.block;
+        size_t images = size_smaller(batch - first, l.block);
         forward_block(cuda, conv, &l, first, images, x, w, bias, y, index);
     }
 }
@@ -180,7 +181,7 @@ static void weight_gradient(struct cuda *cuda, const struct conv2d *c, const str
                             size_t images, const float *columns, const float *dwindow, float *dw,
                             bool add)
 {
-    size_t rows = images * l->windows, slices = cuda_slices(rows, l->slice);
+    size_t rows = images * l->windows, slices = size_divide_up(rows, l->slice);
     float *partial = cuda->scratch + l->partial_at;
     struct cuda_blas_product product = {.a_transposed = true,
                                         .m = l->columns,
@@ -230,7 +231,7 @@ void cuda_conv2d_backward(struct device *device, const struct conv2d *conv, size
     float *columns = columns_of(cuda, conv);
     CHECK(l.end <= cuda->scratch_count);
     for (size_t first = 0; first < batch; first += l.block) {
-        size_t images = batch - first < l.block ? batch - first : l.block;
+        size_t images = size_smaller(batch - first, l.block);
         const float *dwindow =
             window_gradient(cuda, conv, first, images, b, cuda->scratch + l.window_at);
         if (!conv->kept)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/util.h"
 #include "common/device/inputs.h"
 #include "common/device/open.h"
 #include "common/device/cuda/cuda_device.h"
@@ -144,7 +145,7 @@ static void cuda_upload(struct device *device, void *to, const void *from_host, 
     for (size_t at = 0; at < bytes && cuda->failure == STATUS_OK; at += CUDA_SLOT_BYTES) {
         unsigned slot = cuda->slots.next++ % CUDA_SLOTS;
         char *staged = cuda->slots.memory + (size_t)slot * CUDA_SLOT_BYTES;
-        size_t piece = bytes - at < CUDA_SLOT_BYTES ? bytes - at : CUDA_SLOT_BYTES;
+        size_t piece = size_smaller(bytes - at, CUDA_SLOT_BYTES);
         if (!cuda_keep(cuda, cudaEventSynchronize(cuda->slots.free[slot]), "an earlier copy"))
             return;
         memcpy(staged, (const char *)from_host + at, piece);

@@ -85,11 +85,6 @@ void cuda_multiply_sliced(struct cuda *cuda, const struct cuda_blas_product *pro
  * order of sums does. */
 size_t cuda_slice(size_t m, size_t n, size_t k);
 
-static inline size_t cuda_slices(size_t k, size_t slice)
-{
-    return (k + slice - 1) / slice;
-}
-
 /* ops.h has the contracts of these. */
 enum status cuda_conv2d_prepare(struct device *, struct conv2d *, size_t batch_max);
 void cuda_conv2d_forward(struct device *, const struct conv2d *, size_t batch, const float *x,

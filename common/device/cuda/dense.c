@@ -4,6 +4,7 @@
  * the slices also does bias and relu. The two products of the backward pass have large results.
  */
 #include "common/base/status.h"
+#include "common/base/util.h"
 #include "common/device/cuda/cuda_device.h"
 #include "common/device/cuda/kernels/kernels.h"
 
@@ -14,7 +15,7 @@ static size_t slice_of(const struct dense *dense, size_t batch)
 
 static size_t forward_scratch(const struct dense *dense, size_t batch)
 {
-    return cuda_slices(dense->inputs, slice_of(dense, batch)) * batch * dense->outputs;
+    return size_divide_up(dense->inputs, slice_of(dense, batch)) * batch * dense->outputs;
 }
 
 /* Looks at every batch size up to the largest. A smaller batch has fewer rows but is cut into more
@@ -23,10 +24,8 @@ enum status cuda_dense_prepare(struct device *device, const struct dense *dense,
 {
     CHECK(dense->inputs > 0 && dense->outputs > 0);
     size_t most = 0;
-    for (size_t batch = 1; batch <= batch_max; batch++) {
-        size_t count = forward_scratch(dense, batch);
-        most = count > most ? count : most;
-    }
+    for (size_t batch = 1; batch <= batch_max; batch++)
+        most = size_larger(most, forward_scratch(dense, batch));
     return cuda_reserve(cuda_of(device), most);
 }
 
@@ -43,7 +42,7 @@ void cuda_dense_forward(struct device *device, const struct dense *dense, size_t
 {
     CHECK(rows.first == 0 && rows.end == dense->inputs);
     struct cuda *cuda = cuda_of(device);
-    size_t slice = slice_of(dense, batch), slices = cuda_slices(dense->inputs, slice);
+    size_t slice = slice_of(dense, batch), slices = size_divide_up(dense->inputs, slice);
     float *partial = slices > 1 ? cuda->scratch : y;
     struct cuda_blas_product product = {.m = batch,
                                         .n = dense->outputs,

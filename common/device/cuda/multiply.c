@@ -1,5 +1,6 @@
 /* Matrix products on CUDA. The order of additions depends on the shapes alone. */
 #include "common/base/status.h"
+#include "common/base/util.h"
 #include "common/device/cuda/cuda_device.h"
 
 enum {
@@ -36,14 +37,13 @@ static size_t even_slices(size_t k, size_t unit, size_t wanted)
 
 size_t cuda_slice(size_t m, size_t n, size_t k)
 {
-    size_t tiles = ((m + TILE - 1) / TILE) * ((n + TILE - 1) / TILE);
-    size_t units = (k + SLICE_UNIT - 1) / SLICE_UNIT;
-    size_t slices = (TILES_WANTED + tiles - 1) / tiles;
-    slices = slices < units ? slices : units;
+    size_t tiles = size_divide_up(m, TILE) * size_divide_up(n, TILE);
+    size_t units = size_divide_up(k, SLICE_UNIT);
+    size_t slices = size_smaller(size_divide_up(TILES_WANTED, tiles), units);
     size_t even = even_slices(k, SLICE_UNIT, slices);
     if (even == 0)
         even = even_slices(k, SLICE_UNIT_LEAST, slices);
-    return even > 0 ? k / even : (units + slices - 1) / slices * SLICE_UNIT;
+    return even > 0 ? k / even : size_divide_up(units, slices) * SLICE_UNIT;
 }
 
 void cuda_multiply_sliced(struct cuda *cuda, const struct cuda_blas_product *all, size_t slice)
