@@ -121,12 +121,6 @@ static struct chunk range_of(const struct sampler *sampler, size_t step)
                           size_smaller(sampler->share.count - done, options->batch)};
 }
 
-size_t sampler_count(const struct sampler *sampler, size_t step)
-{
-    CHECK(step < sampler->steps);
-    return range_of(sampler, step).count;
-}
-
 const uint32_t *sampler_next(struct sampler *sampler, size_t *count)
 {
     *count = 0;

@@ -94,9 +94,6 @@ void sampler_start_epoch(struct sampler *sampler, uint64_t epoch, size_t first_s
  */
 void sampler_start_rest(struct sampler *sampler, uint64_t epoch, size_t used);
 
-/* The number of samples in batch `step` < sampler->steps of a whole epoch. */
-size_t sampler_count(const struct sampler *sampler, size_t step);
-
 /* The next batch's samples, (*count), valid until the next epoch is started. NULL and a count of 0
  * at the end of the epoch. In a joined step the count may be 0, too. */
 const uint32_t *sampler_next(struct sampler *sampler, size_t *count);
