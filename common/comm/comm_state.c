@@ -111,38 +111,30 @@ static struct chunk piece_of(const struct state_parts *parts, size_t rank, uint6
     return (struct chunk){first + offset, left < PIECE_FLOATS ? left : PIECE_FLOATS};
 }
 
-static enum status collect_all(struct comm *comm, const struct state_parts *parts, float *state)
+/* Moves the state of all ranks to worker 0's `state` (NULL on other ranks), or with `in` from it.
+ */
+static enum status move_all(struct comm *comm, const struct state_parts *parts, float *state,
+                            bool in)
 {
     enum status status = STATUS_OK;
+    struct world *world = comm->place.world;
+    const struct group *everyone = comm->place.everyone;
+    const size_t bytes = PIECE_FLOATS * sizeof *state;
     for (uint64_t offset = 0; offset < parts->most; offset += PIECE_FLOATS) {
-        copy_piece(comm, offset, parts->mine, false);
-        TRY(world_collect(comm->place.world, comm->place.everyone, parts->mine,
-                          PIECE_FLOATS * sizeof *state, parts->all));
+        if (!in) {
+            copy_piece(comm, offset, parts->mine, false);
+            TRY(world_collect(world, everyone, parts->mine, bytes, parts->all));
+        }
         for (size_t rank = 0; state && rank < parts->ranks; rank++) {
             struct chunk piece = piece_of(parts, rank, offset);
+            float *there = state + piece.offset, *here = parts->all + rank * PIECE_FLOATS;
             if (piece.count > 0)
-                memcpy(state + piece.offset, parts->all + rank * PIECE_FLOATS,
-                       piece.count * sizeof *state);
+                memcpy(in ? here : there, in ? there : here, piece.count * sizeof *state);
         }
-    }
-out:
-    return status;
-}
-
-static enum status scatter_all(struct comm *comm, const struct state_parts *parts,
-                               const float *state)
-{
-    enum status status = STATUS_OK;
-    for (uint64_t offset = 0; offset < parts->most; offset += PIECE_FLOATS) {
-        for (size_t rank = 0; state && rank < parts->ranks; rank++) {
-            struct chunk piece = piece_of(parts, rank, offset);
-            if (piece.count > 0)
-                memcpy(parts->all + rank * PIECE_FLOATS, state + piece.offset,
-                       piece.count * sizeof *state);
+        if (in) {
+            TRY(world_scatter(world, everyone, parts->all, bytes, parts->mine));
+            copy_piece(comm, offset, parts->mine, true);
         }
-        TRY(world_scatter(comm->place.world, comm->place.everyone, parts->all,
-                          PIECE_FLOATS * sizeof *state, parts->mine));
-        copy_piece(comm, offset, parts->mine, true);
     }
 out:
     return status;
@@ -184,7 +176,7 @@ enum status comm_state_read(struct comm *comm, float **state, size_t *count)
             TRY(FAIL(STATUS_NO_MEMORY, "comm: no memory for %llu floats of state",
                      (unsigned long long)parts.sum));
     }
-    TRY(collect_all(comm, &parts, own));
+    TRY(move_all(comm, &parts, own, false));
     TRY(comm_go_on(comm));
     *state = own;
     *count = own ? parts.sum : 0;
@@ -207,7 +199,7 @@ enum status comm_state_write(struct comm *comm, const float *state, size_t count
     TRY(agree(comm, &request, &parts));
     *fits = request.count == parts.sum;
     if (*fits)
-        TRY(scatter_all(comm, &parts, is_first(comm) ? state : NULL));
+        TRY(move_all(comm, &parts, is_first(comm) ? without_const(state) : NULL, true));
     TRY(comm_go_on(comm));
 out:
     parts_fini(&parts);
@@ -220,10 +212,8 @@ enum status comm_state_join(struct comm *comm)
     struct request request;
     struct state_parts parts = {0};
     TRY(agree(comm, &request, &parts));
-    if (!request.writes)
-        status = collect_all(comm, &parts, NULL);
-    else if (request.count == parts.sum)
-        status = scatter_all(comm, &parts, NULL);
+    if (!request.writes || request.count == parts.sum)
+        status = move_all(comm, &parts, NULL, request.writes);
 out:
     parts_fini(&parts);
     return status;
