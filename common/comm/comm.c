@@ -135,13 +135,13 @@ static enum status open_staging(struct comm *comm)
     struct comm_plan *plan = &comm->plan;
     if (!device || device_memory_is_host(device) || backend->device_memory)
         return STATUS_OK;
-    if (!backend->takes_device_memory || !backend->takes_device_memory())
-        return staging_new(&plan->staging, device, plan->counts, plan->layout.buckets);
+    bool in_place = backend->takes_device_memory && backend->takes_device_memory();
     float scale = plan->layout.scale;
-    plan->layout.scale = 1.0f;
-    if (comm->worker_site.index == 0)
+    if (in_place)
+        plan->layout.scale = 1.0f;
+    if (in_place && comm->worker_site.index == 0)
         log_info("--backend %s: the GPU's memory is averaged in place", backend->name);
-    return staging_new_in_place(&plan->staging, device, plan->counts, plan->layout.buckets, scale);
+    return staging_new(&plan->staging, device, plan->counts, plan->layout.buckets, in_place, scale);
 }
 
 /* If a server in a worker's process fails, the worker would wait for its answer until the time-out.

@@ -27,18 +27,17 @@
 
 struct staging;
 
-/* For `buckets` buckets of counts[b] floats each. Borrows the device until staging_free. */
-enum status staging_new(struct staging **staging, struct device *device, const size_t *counts,
-                        size_t buckets);
 /*
+ * For `buckets` buckets of counts[b] floats each. Borrows the device until staging_free.
+ *
  * In place: for a backend whose library accesses device memory directly. The same calls then only
  * order that memory's use and copy nothing:
  * - staging_down returns `data`
  * - staging_arrive waits until it is computed
  * - staging_up multiplies the result by `scale`, because the library does not
  */
-enum status staging_new_in_place(struct staging **staging, struct device *device,
-                                 const size_t *counts, size_t buckets, float scale);
+enum status staging_new(struct staging **staging, struct device *device, const size_t *counts,
+                        size_t buckets, bool in_place, float scale);
 void staging_free(struct staging **staging);
 
 /* Queues a copy of `data` (device memory) after the operations queued so far, and returns the

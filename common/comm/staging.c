@@ -36,23 +36,24 @@ out:
     return status;
 }
 
-static enum status open_staging(struct staging **out, const struct staging *like,
-                                const size_t *counts)
+enum status staging_new(struct staging **out, struct device *device, const size_t *counts,
+                        size_t buckets, bool in_place, float scale)
 {
     enum status status = STATUS_OK;
-    size_t buckets = like->bucket_count;
     *out = NULL;
     struct staging *staging = calloc(1, sizeof *staging);
-    if (staging) {
-        *staging = *like;
-        staging->buckets = calloc(buckets + 1, sizeof *staging->buckets);
-    }
-    if (!staging || !staging->buckets) {
-        log_error("comm: no memory for %zu buckets", buckets);
+    struct staged *memory = calloc(buckets + 1, sizeof *memory);
+    if (!staging || !memory) {
+        free(memory);
         free(staging);
-        return STATUS_NO_MEMORY;
+        return FAIL(STATUS_NO_MEMORY, "comm: no memory for %zu buckets", buckets);
     }
-    if (!staging->in_place) {
+    *staging = (struct staging){.device = device,
+                                .buckets = memory,
+                                .bucket_count = buckets,
+                                .in_place = in_place,
+                                .scale = scale};
+    if (!in_place) {
         TRY(device_stream_new(staging->device, &staging->copies));
         TRY(device_event_new(staging->device, &staging->order));
     }
@@ -63,21 +64,6 @@ static enum status open_staging(struct staging **out, const struct staging *like
 out:
     staging_free(&staging);
     return status;
-}
-
-enum status staging_new(struct staging **out, struct device *device, const size_t *counts,
-                        size_t buckets)
-{
-    struct staging like = {.device = device, .bucket_count = buckets};
-    return open_staging(out, &like, counts);
-}
-
-enum status staging_new_in_place(struct staging **out, struct device *device, const size_t *counts,
-                                 size_t buckets, float scale)
-{
-    struct staging like = {
-        .device = device, .bucket_count = buckets, .in_place = true, .scale = scale};
-    return open_staging(out, &like, counts);
 }
 
 /* Orders later work on stream `later` after the present work on stream `earlier`. */

@@ -220,7 +220,7 @@ static void run_steps(bool compute_first)
     float data[FIRST + SECOND]; /* device memory */
     float expected[FIRST + SECOND];
     struct staging *staging = NULL;
-    cr_assert_eq(staging_new(&staging, &fake->device, counts, 2), STATUS_OK);
+    cr_assert_eq(staging_new(&staging, &fake->device, counts, 2, false, 1.0f), STATUS_OK);
     for (size_t i = 0; i < FIRST + SECOND; i++) {
         expected[i] = (float)(10 * i);
         data[i] = -expected[i];
@@ -268,7 +268,7 @@ Test(staging, in_place_data_is_computed_before_and_scaled_after)
     fake->device.ops = &fake_ops;
     float data[COUNT] = {0, -1, -2, -3}; /* device memory */
     struct staging *staging = NULL;
-    cr_assert_eq(staging_new_in_place(&staging, &fake->device, &count, 1, 0.5f), STATUS_OK);
+    cr_assert_eq(staging_new(&staging, &fake->device, &count, 1, true, 0.5f), STATUS_OK);
     for (int step = 0; step < 2; step++) {
         add_one(&fake->device, data, COUNT);
         cr_assert_eq(staging_down(staging, 0, data), data);
@@ -297,7 +297,7 @@ Test(staging, copies_under_way_end_before_their_memory)
     struct fake *fake = calloc(1, sizeof *fake);
     struct staging *staging = NULL;
     fake->device.ops = &fake_ops;
-    cr_assert_eq(staging_new(&staging, &fake->device, counts, 1), STATUS_OK);
+    cr_assert_eq(staging_new(&staging, &fake->device, counts, 1, false, 1.0f), STATUS_OK);
     staging_down(staging, 0, data);
     staging_free(&staging); /* host_free checks this */
     free(fake);
