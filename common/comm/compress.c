@@ -77,32 +77,18 @@ KERNEL_PART void add_scale(enum compress compress, float *restrict into,
 
 /* -------- the interface ----------------------------------------------------------------------- */
 
-KERNEL static void encode_plain(enum compress compress, void *codes, const float *data,
-                                size_t count)
+KERNEL void compress_encode(enum compress compress, void *codes, const float *data, float *residual,
+                            size_t count)
 {
-    if (compress == COMPRESS_FP16)
+    CHECK(compress != COMPRESS_NONE);
+    if (residual && compress == COMPRESS_FP16)
+        encode_feedback(COMPRESS_FP16, codes, data, residual, count);
+    else if (residual)
+        encode_feedback(COMPRESS_BF16, codes, data, residual, count);
+    else if (compress == COMPRESS_FP16)
         encode(COMPRESS_FP16, codes, data, count);
     else
         encode(COMPRESS_BF16, codes, data, count);
-}
-
-KERNEL static void encode_with_feedback(enum compress compress, void *codes, const float *data,
-                                        float *residual, size_t count)
-{
-    if (compress == COMPRESS_FP16)
-        encode_feedback(COMPRESS_FP16, codes, data, residual, count);
-    else
-        encode_feedback(COMPRESS_BF16, codes, data, residual, count);
-}
-
-void compress_encode(enum compress compress, void *codes, const float *data, float *residual,
-                     size_t count)
-{
-    CHECK(compress != COMPRESS_NONE);
-    if (residual)
-        encode_with_feedback(compress, codes, data, residual, count);
-    else
-        encode_plain(compress, codes, data, count);
 }
 
 KERNEL void compress_decode(enum compress compress, float *into, const void *codes, size_t count)
