@@ -730,19 +730,13 @@ out:
     return status;
 }
 
-const char *coordinator_address(const struct coordinator *c)
-{
-    return c->address;
-}
-
-enum status coordinator_wait_job(struct coordinator *c, struct coordinator_job *job)
+void coordinator_wait_job(struct coordinator *c, struct coordinator_job *job)
 {
     monitor_enter(&c->monitor);
     while (!c->has_job || (!c->job.summoned && !c->complete))
         monitor_wait(&c->monitor);
     *job = c->job;
     monitor_leave(&c->monitor);
-    return STATUS_OK;
 }
 
 void coordinator_set_servers(struct coordinator *c, int servers)

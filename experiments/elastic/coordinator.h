@@ -79,12 +79,9 @@ enum status coordinator_open(struct coordinator **coordinator,
                              const struct coordinator_options *options,
                              const struct job_record *record);
 
-/* The address at which it listens, "tcp://ADDRESS:PORT". */
-const char *coordinator_address(const struct coordinator *coordinator);
-
 /* Waits, without limit, for enough workers to begin or for another server's SUMMON. If all workers
  * leave before that, the job is forgotten: the next workers may have other options. */
-enum status coordinator_wait_job(struct coordinator *coordinator, struct coordinator_job *job);
+void coordinator_wait_job(struct coordinator *coordinator, struct coordinator_job *job);
 
 /* Sets the number of servers of the job. No generation begins before all are connected. */
 void coordinator_set_servers(struct coordinator *coordinator, int servers);
@@ -144,7 +141,7 @@ struct other_server {
 struct coordinator {
     struct coordinator_options options;
     struct listener listener;
-    char address[MEMBER_ADDRESS_BYTES];
+    char address[MEMBER_ADDRESS_BYTES]; /* "tcp://ADDRESS:PORT", at which it listens */
     struct thread thread;
     int other_count; /* in `others`: serve.c */
     struct other_server *others;

@@ -254,7 +254,7 @@ enum status elastic_serve(struct config *serve)
         TRY(durable_open(folder, token, &lock, &record));
     if (!job->summoned) {
         TRY(open_coordinator(&coordinator, serve, token, &record));
-        TRY(coordinator_wait_job(coordinator, job));
+        coordinator_wait_job(coordinator, job);
     }
     memcpy(options, job->options, sizeof options);
     status = elastic_options_read(&config, serve, options);
