@@ -37,13 +37,10 @@ struct descriptors descriptors_for(int more)
     return found;
 }
 
-bool descriptors_suffice(const struct descriptors *descriptors)
+enum status descriptors_check(const struct descriptors *descriptors, const char *who)
 {
-    return descriptors->needs <= descriptors->limit;
-}
-
-enum status descriptors_lack(const struct descriptors *descriptors, const char *who)
-{
+    if (descriptors->needs <= descriptors->limit)
+        return STATUS_OK;
     return FAIL(STATUS_UNSUPPORTED,
                 "%s needs about %d file descriptors, the limit is %d; raise it with ulimit -n %d "
                 "before the start, or use fewer ranks",

@@ -2,8 +2,6 @@
 #ifndef PSRING_COMMON_BASE_DESCRIPTORS_H
 #define PSRING_COMMON_BASE_DESCRIPTORS_H
 
-#include <stdbool.h>
-
 #include "common/base/status.h"
 
 /* The need and the limit of a process. Plain data: ranks exchange it. */
@@ -16,11 +14,9 @@ struct descriptors {
  * low, as far as the hard limit allows and not further than needed. */
 struct descriptors descriptors_for(int more);
 
-bool descriptors_suffice(const struct descriptors *descriptors);
-
-/* Logs that the limit is too low for `who` ("this process", "rank 2 on host1"). Returns
- * STATUS_UNSUPPORTED. */
-enum status descriptors_lack(const struct descriptors *descriptors, const char *who);
+/* STATUS_UNSUPPORTED (logged): the limit is too low for `who` ("this process", "rank 2 on
+ * host1"). */
+enum status descriptors_check(const struct descriptors *descriptors, const char *who);
 
 /* The advice for a failed connection: raise the limit if `error` is EMFILE or ENFILE, else
  * `otherwise`. */

@@ -277,8 +277,7 @@ enum status world_check_descriptors(struct world *world, int more)
     TRY(world_gather(world, NULL, &mine, sizeof mine, all));
     for (int rank = 0; rank < world->size && status == STATUS_OK; rank++) {
         snprintf(who, sizeof who, "rank %d on %s", rank, world->hosts[rank]);
-        if (!descriptors_suffice(&all[rank]))
-            status = descriptors_lack(&all[rank], who);
+        status = descriptors_check(&all[rank], who);
     }
 out:
     free(all);

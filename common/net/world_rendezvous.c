@@ -369,7 +369,7 @@ static enum status check_descriptors(int size)
 {
     enum { FILES = 8 };
     struct descriptors found = descriptors_for(size < INT_MAX / 4 ? 2 * size + FILES : INT_MAX);
-    return descriptors_suffice(&found) ? STATUS_OK : descriptors_lack(&found, "this run");
+    return descriptors_check(&found, "this run");
 }
 
 static enum status prepare(struct world *world, int rank, int size)

@@ -38,13 +38,15 @@ Test(descriptors, the_soft_limit_is_raised_as_far_as_needed)
     set_limits(40, 200);
     int open = descriptors_for(0).needs;
     struct descriptors found = descriptors_for(40 - open); /* all remaining descriptors */
-    cr_assert(descriptors_suffice(&found) && found.limit == 40 && soft_limit() == 40);
+    cr_assert_eq(descriptors_check(&found, ""), STATUS_OK);
+    cr_assert(found.limit == 40 && soft_limit() == 40);
     found = descriptors_for(60 - open);
-    cr_assert(descriptors_suffice(&found) && found.limit == 60 && soft_limit() == 60);
+    cr_assert_eq(descriptors_check(&found, ""), STATUS_OK);
+    cr_assert(found.limit == 60 && soft_limit() == 60);
     found = descriptors_for(201 - open);
-    cr_assert(!descriptors_suffice(&found) && found.limit == 200 && found.needs == 201);
+    cr_assert(found.limit == 200 && found.needs == 201);
     cr_assert_eq(soft_limit(), 200);
-    assert_refused(descriptors_lack(&found, "rank 2 on a"), STATUS_UNSUPPORTED,
+    assert_refused(descriptors_check(&found, "rank 2 on a"), STATUS_UNSUPPORTED,
                    "rank 2 on a needs about 201 file descriptors, the limit is 200; raise it");
 }
 
