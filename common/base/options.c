@@ -34,11 +34,9 @@ static bool in_range(const struct option_spec *spec, double value)
 static void describe_expected(const struct option_spec *spec, char *text, size_t size)
 {
     if (spec->type == OPTION_CHOICE) {
-        size_t used = 0;
-        text[0] = '\0';
-        for (int i = 0; spec->choices[i] && used < size; i++)
-            used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " | " : "",
-                                     spec->choices[i]);
+        struct line line = line_in(text, size);
+        for (int i = 0; spec->choices[i]; i++)
+            line_add(&line, "%s%s", i ? " | " : "", spec->choices[i]);
         return;
     }
     const char *kind = spec->type == OPTION_DOUBLE ? "a number"

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/base/text.h"
 #include "common/data/idx.h"
 
 enum { TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS };
@@ -84,18 +85,18 @@ static void list_folder(const char *dir, char *text, size_t size)
     enum { NAMES_MAX = 6 };
     struct dirent **entries = NULL;
     int count = scandir(dir, &entries, NULL, alphasort), named = 0;
-    size_t used = 0;
-    snprintf(text, size, "nothing");
+    struct line line = line_in(text, size);
     for (int i = 0; i < count; i++) {
         const char *name = entries[i]->d_name;
-        if (name[0] != '.' && named <= NAMES_MAX && used < size) {
-            used += (size_t)snprintf(text + used, size - used, "%s%.60s", named ? ", " : "",
-                                     named < NAMES_MAX ? name : "...");
+        if (name[0] != '.' && named <= NAMES_MAX) {
+            line_add(&line, "%s%.60s", named ? ", " : "", named < NAMES_MAX ? name : "...");
             named++;
         }
         free(entries[i]);
     }
     free(entries);
+    if (named == 0)
+        line_add(&line, "nothing");
 }
 
 /* Folders below --data that may hold the files, such as torchvision's. */
@@ -108,8 +109,8 @@ static enum status find_files(const char *dir, char *paths[DATASET_FILES])
 {
     enum status status = STATUS_OK;
     struct stat info;
-    char missing[256] = "", found[512];
-    size_t used = 0;
+    char missing[256], found[512];
+    struct line line = line_in(missing, sizeof missing);
     int error = stat(dir, &info) != 0 ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR, count = 0;
     if (error)
         return FAIL(STATUS_IO,
@@ -124,10 +125,9 @@ static enum status find_files(const char *dir, char *paths[DATASET_FILES])
     }
     for (int f = 0; f < DATASET_FILES; f++) {
         if (!paths[f])
-            used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s",
-                                     used ? ", " : "", file_names[f]);
+            line_add(&line, "%s%s", line.used ? ", " : "", file_names[f]);
     }
-    if (used > 0) {
+    if (line.used > 0) {
         list_folder(dir, found, sizeof found);
         log_error(
             "%s: missing: %s (also looked for with .gz, and in MNIST/raw); the folder has %s; "

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/text.h"
+
 static _Thread_local char last[ERROR_BYTES];
 
 static struct {
@@ -33,21 +35,20 @@ static const struct {
 /* Appends the line with these replacements. */
 static void add(const char *line)
 {
-    size_t used = strlen(collected.text), size = sizeof collected.text;
-    if (used > 0)
-        used += (size_t)snprintf(collected.text + used, size - used, "; ");
-    while (*line && used < size - 1) {
+    struct line all = {collected.text, sizeof collected.text, strlen(collected.text)};
+    if (all.used > 0)
+        line_add(&all, "; ");
+    while (*line) {
         size_t n = 0, count = sizeof renamed / sizeof *renamed;
         while (n < count && strncmp(line, renamed[n].option, strlen(renamed[n].option)) != 0)
             n++;
         if (n < count) {
-            used += (size_t)snprintf(collected.text + used, size - used, "%s", renamed[n].member);
+            line_add(&all, "%s", renamed[n].member);
             line += strlen(renamed[n].option);
         } else {
-            collected.text[used++] = *line++;
+            line_add(&all, "%c", *line++);
         }
     }
-    collected.text[used < size ? used : size - 1] = '\0';
 }
 
 static void sink(enum log_level level, const char *line)

@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/text.h"
+
 /* -------- as sockets take them ---------------------------------------------------------------- */
 
 static bool is_ipv6(const union address *address)
@@ -327,14 +329,14 @@ static enum status read_interfaces(struct ifaddrs **list)
 static void log_no_address(const struct ifaddrs *list, const char *text,
                            const struct subnet *wanted)
 {
-    char seen[512] = "", one[ADDRESS_TEXT_BYTES], what[128];
+    char seen[512], one[ADDRESS_TEXT_BYTES], what[128];
+    struct line line = line_in(seen, sizeof seen);
     union address address;
     for (int ipv6 = 0; ipv6 < 2; ipv6++) {
         for (const struct ifaddrs *entry = list; entry; entry = entry->ifa_next) {
-            size_t used = strlen(seen);
             if (address_of_entry(entry, ipv6, &address))
-                snprintf(seen + used, sizeof seen - used, "%s %s (%s)", used ? "," : "",
-                         address_text(&address, one), entry->ifa_name);
+                line_add(&line, "%s %s (%s)", line.used ? "," : "", address_text(&address, one),
+                         entry->ifa_name);
         }
     }
     if (!text)

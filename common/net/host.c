@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/rng.h"
+#include "common/base/text.h"
 #include "common/net/address.h"
 
 void host_name(char *text, size_t size)
@@ -210,20 +211,16 @@ void pin_part(struct pin_cpu *list, int cpus, int index, int count, cpu_set_t *p
 
 void pin_list(const cpu_set_t *cpus, char text[PIN_LIST_BYTES])
 {
-    size_t used = 0;
-    text[0] = '\0';
-    for (int first = 0, last; first < CPU_SETSIZE && used < PIN_LIST_BYTES; first = last + 1) {
+    struct line line = line_in(text, PIN_LIST_BYTES);
+    for (int first = 0, last; first < CPU_SETSIZE; first = last + 1) {
         last = first;
         if (!CPU_ISSET(first, cpus))
             continue;
         while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, cpus))
             last++;
-        const char *comma = used > 0 ? "," : "";
-        int written =
-            last > first
-                ? snprintf(text + used, PIN_LIST_BYTES - used, "%s%d-%d", comma, first, last)
-                : snprintf(text + used, PIN_LIST_BYTES - used, "%s%d", comma, first);
-        used += (size_t)written;
+        line_add(&line, "%s%d", line.used > 0 ? "," : "", first);
+        if (last > first)
+            line_add(&line, "-%d", last);
     }
 }
 

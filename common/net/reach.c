@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/descriptors.h"
 #include "common/net/address.h"
+#include "common/base/text.h"
 #include "common/net/control.h"
 #include "common/net/world_impl.h"
 
@@ -147,7 +148,8 @@ static bool try_one(const struct world *world, const union address *address, int
 /* The first rank of another host: each round waits longer than the one before. */
 static enum status try_all(const struct world *world, const struct offer *offer, struct reach *mine)
 {
-    char tried[512] = "", text[ADDRESS_TEXT_BYTES];
+    char tried[512], text[ADDRESS_TEXT_BYTES];
+    struct line line = line_in(tried, sizeof tried);
     int64_t begun_ns = clock_now_ns(), waited_ms = 0;
     for (int64_t round_ms = FIRST_TRIAL_MS;
          offer->count > 0 && (world->timeout_ms == 0 || waited_ms < world->timeout_ms);
@@ -159,10 +161,8 @@ static enum status try_all(const struct world *world, const struct offer *offer,
         clock_sleep_until_ns(clock_now_ns() + WORLD_LOOK_MS * NS_PER_MS);
         waited_ms = (clock_now_ns() - begun_ns) / NS_PER_MS;
     }
-    for (int i = 0; i < offer->count; i++) {
-        size_t used = strlen(tried);
-        snprintf(tried + used, sizeof tried - used, " %s", address_text(&offer->at[i], text));
-    }
+    for (int i = 0; i < offer->count; i++)
+        line_add(&line, " %s", address_text(&offer->at[i], text));
     return FAIL(STATUS_TIMEOUT,
                 "rank %d on %s reached rank 0 on %s at none of its addresses (it has:%s) within "
                 "%g s; name a network that connects all hosts with --subnet",

@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/range.h"
 #include "common/base/status.h"
+#include "common/base/text.h"
 #include "common/net/activity.h"
 #include "common/net/transport/transport_impl.h"
 
@@ -71,14 +72,13 @@ static const char *describe_wait(const struct transport *transport, const struct
 {
     const struct transport_slot *slot;
     size_t next = 0;
-    size_t used = (size_t)snprintf(text, size, "%s ", wait->slots ? "waiting for" : "sending to");
-    const char *separator = "";
-    for (int peer; used < size && (peer = next_awaited(wait, &next, &slot)) >= 0;) {
-        bool known = slot && slot->expected.kind != 0;
-        used += (size_t)snprintf(text + used, size - used, "%s%s%s%s", separator,
-                                 transport_node_text(transport, peer).text, known ? ": " : "",
-                                 known ? transport_message_text(&slot->expected).text : "");
-        separator = "; ";
+    struct line line = line_in(text, size);
+    const char *before = "";
+    line_add(&line, "%s ", wait->slots ? "waiting for" : "sending to");
+    for (int peer; (peer = next_awaited(wait, &next, &slot)) >= 0; before = "; ") {
+        line_add(&line, "%s%s", before, transport_node_text(transport, peer).text);
+        if (slot && slot->expected.kind != 0)
+            line_add(&line, ": %s", transport_message_text(&slot->expected).text);
     }
     return text;
 }
