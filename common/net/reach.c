@@ -6,14 +6,15 @@
  * connections show how far away the hosts are.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/clock.h"
 #include "common/base/descriptors.h"
-#include "common/net/address.h"
 #include "common/base/text.h"
+#include "common/net/address.h"
 #include "common/net/control.h"
 #include "common/net/world_impl.h"
 
@@ -23,13 +24,21 @@ struct reach {
     double round_trip_s; /* to rank 0 */
 };
 
-/* Collects what all have found, by rank, and keeps the longest round trip. */
-static enum status share(struct world *world, const struct reach *mine, struct reach *all)
+/* Collects what all have found. Keeps the address that `rank` has found, and the longest round
+ * trip. */
+static enum status share(struct world *world, const struct reach *mine, int rank)
 {
-    enum status status = world_gather(world, NULL, mine, sizeof *mine, all);
-    for (int rank = 0; status == STATUS_OK && rank < world->size; rank++)
-        world->round_trip_s = all[rank].round_trip_s > world->round_trip_s ? all[rank].round_trip_s
-                                                                           : world->round_trip_s;
+    enum status status;
+    struct reach *all = calloc((size_t)world->size, sizeof *all);
+    if (!all)
+        return FAIL(STATUS_NO_MEMORY, "world: no memory for the addresses of %d ranks",
+                    world->size);
+    TRY(world_gather(world, NULL, mine, sizeof *mine, all));
+    *world->address = all[rank].at;
+    for (int r = 0; r < world->size; r++)
+        world->round_trip_s = fmax(world->round_trip_s, all[r].round_trip_s);
+out:
+    free(all);
     return status;
 }
 
@@ -56,11 +65,7 @@ static union address reached_at(const struct world *world)
 
 static enum status by_connections(struct world *world)
 {
-    enum status status;
-    struct reach mine, *all = calloc((size_t)world->size, sizeof *all);
-    if (!all)
-        return FAIL(STATUS_NO_MEMORY, "world: no memory for the addresses of %d ranks",
-                    world->size);
+    struct reach mine;
     memset(&mine, 0, sizeof mine);
     if (world->rank == 0)
         mine.at = reached_at(world);
@@ -69,12 +74,8 @@ static enum status by_connections(struct world *world)
     if (world->host_numbers[world->rank] != 0)
         mine.round_trip_s = stream_round_trip_s(world->ops->socket_to(world, 0));
     address_set_port(&mine.at, 0);
-    TRY(share(world, &mine, all));
     /* Only ranks of rank 0's own host reach it by loopback. */
-    *world->address = address_is_loopback(&mine.at) ? all[0].at : mine.at;
-out:
-    free(all);
-    return status;
+    return share(world, &mine, address_is_loopback(&mine.at) ? 0 : world->rank);
 }
 
 /* -------- by trial ---------------------------------------------------------------------------- */
@@ -205,12 +206,10 @@ static enum status by_trial(struct world *world, const char *subnet)
     struct offer offer;
     struct listener listener = {.socket = -1};
     int first = world->host_numbers[world->rank]; /* of this host */
-    struct reach mine, *all = calloc((size_t)world->size, sizeof *all);
+    struct reach mine;
     memset(&offer, 0, sizeof offer);
     memset(&mine, 0, sizeof mine);
     mine.at = address_loopback();
-    if (!all)
-        TRY(FAIL(STATUS_NO_MEMORY, "world: no memory for the addresses of %d ranks", world->size));
     if (world->rank == 0)
         status = listen_for_all(&listener, subnet, &offer);
     else if (world->rank == first && subnet)
@@ -223,11 +222,9 @@ static enum status by_trial(struct world *world, const char *subnet)
         TRY(try_all(world, &offer, &mine));
     if (world->rank == 0)
         mine.at = *world->address;
-    TRY(share(world, &mine, all));
-    *world->address = all[first].at;
+    status = share(world, &mine, first);
 out:
     listener_close(&listener);
-    free(all);
     return status;
 }
 
