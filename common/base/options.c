@@ -51,27 +51,15 @@ static void describe_expected(const struct option_spec *spec, char *text, size_t
 
 static bool parse_size(const char *text, uint64_t *value)
 {
+    static const char suffixes[] = "kmg"; /* each 1024 times the one before */
     char *end = NULL;
     errno = 0;
     if (!isdigit((unsigned char)text[0]))
         return false;
     uint64_t number = strtoull(text, &end, 10);
-    int shift = 0;
-    switch (tolower((unsigned char)*end)) {
-    case 'k':
-        shift = 10;
-        break;
-    case 'm':
-        shift = 20;
-        break;
-    case 'g':
-        shift = 30;
-        break;
-    default:
-        break;
-    }
-    if (shift)
-        end++;
+    const char *suffix = *end ? strchr(suffixes, tolower((unsigned char)*end)) : NULL;
+    int shift = suffix ? 10 * (int)(suffix - suffixes + 1) : 0;
+    end += suffix != NULL;
     if (errno || *end || number > UINT64_MAX >> shift)
         return false;
     *value = number << shift;

@@ -12,37 +12,24 @@
 
 const char *status_name(enum status status)
 {
-    switch (status) {
-    case STATUS_OK:
-        return "ok";
-    case STATUS_USAGE:
-        return "bad usage";
-    case STATUS_INPUT:
-        return "bad input";
-    case STATUS_IO:
-        return "input/output error";
-    case STATUS_NO_MEMORY:
-        return "out of memory";
-    case STATUS_TIMEOUT:
-        return "timeout";
-    case STATUS_PROTOCOL:
-        return "protocol error";
-    case STATUS_TRANSPORT:
-        return "transport error";
-    case STATUS_UNSUPPORTED:
-        return "not supported";
-    case STATUS_DIVERGED:
-        return "diverged";
-    case STATUS_DEVICE:
-        return "device error";
-    case STATUS_STOPPED:
-        return "stopped";
-    case STATUS_MISSED:
-        return "missed";
-    case STATUS_WRONG:
-        return "wrong result";
-    }
-    return "unknown status";
+    static const char *const names[] = {
+        [-STATUS_OK] = "ok",
+        [-STATUS_USAGE] = "bad usage",
+        [-STATUS_INPUT] = "bad input",
+        [-STATUS_IO] = "input/output error",
+        [-STATUS_NO_MEMORY] = "out of memory",
+        [-STATUS_TIMEOUT] = "timeout",
+        [-STATUS_PROTOCOL] = "protocol error",
+        [-STATUS_TRANSPORT] = "transport error",
+        [-STATUS_UNSUPPORTED] = "not supported",
+        [-STATUS_DIVERGED] = "diverged",
+        [-STATUS_DEVICE] = "device error",
+        [-STATUS_STOPPED] = "stopped",
+        [-STATUS_WRONG] = "wrong result",
+        [-STATUS_MISSED] = "missed",
+    };
+    size_t index = (size_t)-status;
+    return index < sizeof names / sizeof *names ? names[index] : "unknown status";
 }
 
 enum status status_from_errno(int error)
