@@ -235,6 +235,15 @@ static bool has_closed(int socket)
     return recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+/* A comer counts for how long to wait if its world is the last one. */
+static void take_over(struct attempt *a, int identity)
+{
+    const struct view *base = shrink_newest_base(a);
+    const struct claim *claim = &a->comers[identity].claim;
+    if (members_have(&base->members, identity) && claim->base.epoch == base->epoch)
+        a->timed_out = a->timed_out || claim->timed_out;
+}
+
 /* Reads what has arrived from a comer. True: it has come. */
 static bool hear(struct attempt *a, int identity)
 {
@@ -250,6 +259,7 @@ static bool hear(struct attempt *a, int identity)
         shrink_say(a->reunion, comer->socket, SHRINK_HOLD) == 0) {
         comer->fate = COME;
         shrink_learn(a->reunion, claim);
+        take_over(a, identity);
         return true;
     }
     leave(a, identity);
@@ -266,15 +276,6 @@ void shrink_hold(struct attempt *a)
         if (error != 0 && error != EAGAIN)
             leave(a, i);
     }
-}
-
-/* A comer counts for how long to wait if its world is the last one. */
-static void take_over(struct attempt *a, int identity)
-{
-    const struct view *base = shrink_newest_base(a);
-    const struct claim *claim = &a->comers[identity].claim;
-    if (members_have(&base->members, identity) && claim->base.epoch == base->epoch)
-        a->timed_out = a->timed_out || claim->timed_out;
 }
 
 /* Waits until all have come or ended, or those that have not are silent for too long. */
@@ -295,10 +296,8 @@ static void collect(struct attempt *a)
             welcome(a, &hello, socket);
             continue;
         case LISTENER_WATCHED:
-            if (hear(a, (int)which)) {
+            if (hear(a, (int)which))
                 last_ns = clock_now_ns();
-                take_over(a, (int)which);
-            }
             continue;
         case LISTENER_TIMEOUT: /* no event waits */
         case LISTENER_CANCELLED:
@@ -517,12 +516,12 @@ static enum outcome listen_to(struct attempt *a, int leader, int socket)
             outcome = a->summoner < leader ? AGAIN : WAIT;
             continue;
         case LISTENER_WATCHED:
-            if ((int)which != leader && hear(a, (int)which))
-                take_over(a, (int)which);
-            if ((int)which == leader) {
-                last_ns = clock_now_ns();
-                outcome = hear_leader(a, leader, socket, &input, &decision, &holds);
+            if ((int)which != leader) {
+                hear(a, (int)which);
+                continue;
             }
+            last_ns = clock_now_ns();
+            outcome = hear_leader(a, leader, socket, &input, &decision, &holds);
             continue;
         case LISTENER_TIMEOUT:
         case LISTENER_CANCELLED:

@@ -207,8 +207,6 @@ enum status shrink_next_world(struct world **out, struct world *failed, struct a
 /* A rank's door: it listens at `here`, with the port of the rendezvous if that is free and `first`
  * is true. NULL: logged. */
 struct door *door_open(const union address *here, bool first, const struct world_options *options);
-void door_close(struct door **door);
-void door_close_in_child(const struct door *door);
 /* After a new world: those that wanted to be in it, and are not, knock again. */
 void door_clear(struct door *door);
 

@@ -117,7 +117,7 @@ static void dismiss(struct door *door, int index)
     door->visitors[index] = door->visitors[door->count];
 }
 
-void door_close(struct door **door)
+static void door_close(struct door **door)
 {
     if (!*door)
         return;
@@ -128,7 +128,7 @@ void door_close(struct door **door)
     *door = NULL;
 }
 
-void door_close_in_child(const struct door *door)
+static void door_close_in_child(const struct door *door)
 {
     for (int i = 0; door && i < door->count; i++)
         close(door->sockets[i]);
