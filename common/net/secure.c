@@ -142,12 +142,8 @@ out:
     return status;
 }
 
-static enum status create_key(const char *folder, const char *name, FILE **file)
+static enum status create_key(const char *path, FILE **file)
 {
-    enum status status;
-    char path[PATH_BYTES];
-    *file = NULL;
-    TRY(path_of(folder, name, path));
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST)
         return FAIL(STATUS_USAGE,
@@ -155,10 +151,9 @@ static enum status create_key(const char *folder, const char *name, FILE **file)
                     "folder, or remove this one",
                     path);
     *file = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!*file)
-        return FAIL(STATUS_IO, "%s: %s; name a folder that can be written", path, strerror(errno));
-out:
-    return status;
+    if (*file)
+        return STATUS_OK;
+    return FAIL(STATUS_IO, "%s: %s; name a folder that can be written", path, strerror(errno));
 }
 
 /* -------- making keys ------------------------------------------------------------------------- */
@@ -210,17 +205,18 @@ static enum status write_curve(FILE *file)
 /* Writes one file, or leaves none. */
 static enum status write_file(const char *folder, const char *name, enum status (*write)(FILE *))
 {
+    enum status status;
     char path[PATH_BYTES];
     FILE *file;
-    enum status status = create_key(folder, name, &file);
-    if (status != STATUS_OK)
-        return status;
+    TRY(path_of(folder, name, path));
+    TRY(create_key(path, &file));
     status = write(file);
     bool written = !ferror(file);
     if ((fclose(file) != 0 || !written) && status == STATUS_OK)
-        status = FAIL(STATUS_IO, "%s/%s: %s; is the disk full?", folder, name, strerror(errno));
-    if (status != STATUS_OK && path_of(folder, name, path) == STATUS_OK)
+        status = FAIL(STATUS_IO, "%s: %s; is the disk full?", path, strerror(errno));
+    if (status != STATUS_OK)
         unlink(path);
+out:
     return status;
 }
 
