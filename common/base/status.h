@@ -5,7 +5,6 @@
 #ifndef PSRING_COMMON_BASE_STATUS_H
 #define PSRING_COMMON_BASE_STATUS_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 
 enum status {

@@ -16,7 +16,6 @@
 #ifndef PSRING_COMMON_COMM_BACKEND_H
 #define PSRING_COMMON_COMM_BACKEND_H
 
-#include "common/comm/backend.h"
 #include "common/comm/comm.h"
 #include "common/comm/comm_options.h"
 #include "common/comm/cost.h"

@@ -25,7 +25,6 @@
 #ifndef PSRING_COMMON_COMM_CODEC_H
 #define PSRING_COMMON_COMM_CODEC_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/status.h"

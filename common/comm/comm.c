@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/base/util.h"
 #include "common/comm/comm_impl.h"

@@ -29,7 +29,6 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/base/util.h"
 #include "common/comm/comm_options.h"
 #include "common/net/topology.h"
 #include "common/net/transport/transport.h"

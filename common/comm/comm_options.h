@@ -14,7 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/status.h"
 #include "common/base/util.h"
 #include "common/comm/compress.h"
 #include "common/comm/reduce.h"

@@ -7,7 +7,6 @@
 #define PSRING_COMMON_DATA_AUGMENT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/status.h"

@@ -1,8 +1,5 @@
 #include "common/device/device.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "common/base/status.h"
 #include "common/device/inputs.h"
 #include "common/device/open.h"

@@ -5,7 +5,6 @@
 #ifndef PSRING_COMMON_NET_RENDEZVOUS_H
 #define PSRING_COMMON_NET_RENDEZVOUS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/status.h"

@@ -20,7 +20,6 @@
  * calls on a newcomer once. One that does not answer costs the others an attempt.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

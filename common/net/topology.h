@@ -9,8 +9,6 @@
 #ifndef PSRING_COMMON_NET_TOPOLOGY_H
 #define PSRING_COMMON_NET_TOPOLOGY_H
 
-#include <stdbool.h>
-
 #include "common/base/status.h"
 
 enum placement { PLACEMENT_DEDICATED, PLACEMENT_COLOCATED, PLACEMENT_MIXED, PLACEMENT_SWITCH };

@@ -2,9 +2,7 @@
 #include "common/net/watchdog.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -12,6 +10,8 @@
 
 #include "common/base/status.h"
 #include "common/base/clock.h"
+#include "common/base/thread.h"
+#include "common/net/control.h"
 #include "common/net/secure.h"
 #include "common/net/watchdog_impl.h"
 #include "common/net/world_impl.h"

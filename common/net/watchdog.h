@@ -16,7 +16,6 @@
 #ifndef PSRING_COMMON_NET_WATCHDOG_H
 #define PSRING_COMMON_NET_WATCHDOG_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/status.h"

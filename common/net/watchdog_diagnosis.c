@@ -1,6 +1,5 @@
 /* Finds the rank at fault when a run makes no progress, and stalls, which are not an error yet. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

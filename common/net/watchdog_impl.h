@@ -3,19 +3,13 @@
 #ifndef PSRING_COMMON_NET_WATCHDOG_IMPL_H
 #define PSRING_COMMON_NET_WATCHDOG_IMPL_H
 
-#include <poll.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/clock.h"
 #include "common/base/status.h"
-#include "common/base/text.h"
-#include "common/base/thread.h"
 #include "common/net/watchdog.h"
 #include "common/net/activity.h"
-#include "common/net/control.h"
 #include "common/net/world.h"
 
 /*

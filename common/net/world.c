@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "common/base/status.h"
-#include "common/base/clock.h"
 #include "common/base/descriptors.h"
 #include "common/net/control.h"
 #include "common/net/host.h"

@@ -34,7 +34,6 @@
 #define PSRING_EXPERIMENTS_ELASTIC_MEMBER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/status.h"

@@ -1,5 +1,4 @@
 #include <math.h>
-#include <sys/stat.h>
 
 #include "common/base/csv.h"
 #include "tests/lib/capture.h"

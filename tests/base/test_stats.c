@@ -1,5 +1,4 @@
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include <criterion/criterion.h>

@@ -4,7 +4,6 @@
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "ps/ps.h"
 #include "ring/hierarchical.h"

@@ -1,6 +1,5 @@
 /* The reduction kernels and the rule of order give the same bits as plain loops. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/util.h"

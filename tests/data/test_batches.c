@@ -1,5 +1,3 @@
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/data/batches.h"
 #include "tests/lib/capture.h"

@@ -1,4 +1,3 @@
-#include <stdarg.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <zlib.h>

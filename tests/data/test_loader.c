@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <string.h>
 
 #include "tests/lib/capture.h"
 

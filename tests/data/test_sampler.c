@@ -1,5 +1,4 @@
 #include <stdbool.h>
-#include <string.h>
 
 #include "common/data/sampler.h"
 #include "tests/lib/capture.h"

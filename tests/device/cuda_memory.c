@@ -2,7 +2,6 @@
  * Memory and streams of the CUDA device: copies of every size, copies on separate streams, and a
  * refused allocation. Ends with 77 if there is no GPU.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

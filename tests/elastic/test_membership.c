@@ -2,7 +2,6 @@
  * this process and do not train. test_elastic.sh has processes that train. */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

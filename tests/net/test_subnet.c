@@ -1,7 +1,5 @@
 /* Addresses, networks and interfaces as users write them, and the addresses of this host. */
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
-#include <netdb.h>
 
 #include "common/net/address.h"
 #include "tests/lib/capture.h"

@@ -8,7 +8,6 @@
  * send the run's id within HELLO_WAIT_MS, and delays no rank.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

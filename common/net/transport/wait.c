@@ -1,6 +1,5 @@
 /* Waits for messages and for sends, with a time-out. Reports which ranks a wait is for. */
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "common/base/clock.h"
 #include "common/base/range.h"
