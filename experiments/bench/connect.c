@@ -1,6 +1,5 @@
 #include "experiments/bench/connect.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 

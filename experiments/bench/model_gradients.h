@@ -12,8 +12,6 @@
 #define PSRING_EXPERIMENTS_BENCH_MODEL_GRADIENTS_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "common/base/status.h"
 #include "experiments/bench/connect.h"

@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <string.h>
 
 #include "common/net/topology.h"
 #include "experiments/config/config_table.h"

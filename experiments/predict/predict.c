@@ -1,7 +1,6 @@
 #include "experiments/predict/predict.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/status.h"

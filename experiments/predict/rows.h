@@ -2,7 +2,6 @@
 #ifndef PSRING_EXPERIMENTS_PREDICT_ROWS_H
 #define PSRING_EXPERIMENTS_PREDICT_ROWS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

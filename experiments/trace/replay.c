@@ -1,7 +1,6 @@
 #include "experiments/trace/trace.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/base/clock.h"
 #include "common/base/status.h"

@@ -26,7 +26,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "common/base/range.h"
 #include "common/base/status.h"

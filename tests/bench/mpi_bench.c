@@ -8,7 +8,6 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "experiments/bench/bench.h"
 #include "experiments/bench/measure.h"

@@ -1,7 +1,6 @@
 /* Input: a byte that selects images or labels, then a file for the IDX reader. */
 #include "tests/fuzz/fuzz.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 #include "common/base/status.h"

@@ -3,9 +3,7 @@
 #ifndef PSRING_TESTS_LIB_RANKS_H
 #define PSRING_TESTS_LIB_RANKS_H
 
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
  * monotonic clock is the real one. */
 #include <dlfcn.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <sys/time.h>
 #include <time.h>
 

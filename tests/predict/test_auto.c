@@ -1,7 +1,6 @@
 /* The choices of --backend auto for models with few constants: a = 0.1 ms a step, B = 20 MB/s a
  * link, and in some tests 10 us of a processor per message. */
 #include <criterion/criterion.h>
-#include <math.h>
 #include <string.h>
 
 #include "experiments/predict/predict.h"

@@ -1,5 +1,4 @@
 /* Prints times by the formulas of common/comm/cost.h as JSON, to compare with those of the page. */
-#include <math.h>
 #include <stdio.h>
 
 #include "ps/ps.h"

@@ -1,5 +1,4 @@
 /* The summary of consistency.csv: which mode was first, and how many runs ended. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 

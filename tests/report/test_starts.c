@@ -1,6 +1,5 @@
 /* Tests the judge of rows and runs, the combination of several starts, and verdicts. */
 #include <math.h>
-#include <string.h>
 
 #include <criterion/criterion.h>
 

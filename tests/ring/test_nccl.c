@@ -7,7 +7,6 @@
 
 #include <criterion/criterion.h>
 #include <nccl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
