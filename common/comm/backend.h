@@ -98,8 +98,8 @@ struct backend {
     /* (only with device_memory, and then instead of `allreduce`) The host waits in none of these.
      * `start` takes a bucket that the operations queued so far compute. `flush` queues the
      * averaging of all buckets taken since the last flush, as one call of the library. `wait`,
-     * after it, orders the device's later operations after the averaging. Called on comm_start's
-     * thread. */
+     * after it, orders the device's later operations after the averaging. The last two are
+     * optional. Called on comm_start's thread. */
     enum status (*start)(void *self, size_t bucket, float *data);
     enum status (*flush)(void *self);
     enum status (*wait)(void *self, size_t bucket);

@@ -282,7 +282,7 @@ enum status comm_wait(struct comm *comm, size_t b)
     enum status status = comm_flush(comm);
     if (!comm->backend->device_memory)
         status = overlap_wait(&plan->overlap, &bucket->task);
-    else if (status == STATUS_OK)
+    else if (status == STATUS_OK && comm->backend->wait)
         status = comm->backend->wait(comm->self, b);
     if (status == STATUS_OK && plan->staging)
         staging_up(plan->staging, b);
@@ -526,13 +526,6 @@ static enum status none_start(void *self, size_t bucket, float *data)
     return STATUS_OK;
 }
 
-static enum status none_wait(void *self, size_t bucket)
-{
-    (void)self;
-    (void)bucket;
-    return STATUS_OK;
-}
-
 const struct backend backend_none = {
     .name = "none",
     .summary = "one process, nothing to average with",
@@ -544,5 +537,4 @@ const struct backend backend_none = {
     .cost = &cost_of_nothing,
     .open = none_open,
     .start = none_start,
-    .wait = none_wait,
 };

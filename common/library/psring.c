@@ -349,8 +349,7 @@ static void engine_free(struct engine *engine)
         communicator_free(&comm);
     }
     comm_place_close(&engine->place);
-    if (engine->world)
-        world_close(&engine->world);
+    world_close(&engine->world);
     free(engine->network);
     while (engine->handles) {
         struct psring_handle *handle = engine->handles;
