@@ -61,5 +61,5 @@ FNR == 1 {
 }
 END {
     for (i = 1; i <= count; i++)
-        printf "%s %.17g %s %d\n", case_of[keys[i]], median(rates[keys[i]]), median(times[keys[i]]), bursts[keys[i]]
+        printf "%s %.17g %.9g %d\n", case_of[keys[i]], median(rates[keys[i]]), median(times[keys[i]]), bursts[keys[i]]
 }
