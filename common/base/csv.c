@@ -84,6 +84,18 @@ void csv_double(struct csv *csv, double value)
     csv_text(csv, text);
 }
 
+/* Takes back the first `done` bytes of a row, unless another process has appended to them. */
+static void take_back(const struct csv *csv, size_t done)
+{
+    struct stat info;
+    off_t end = lseek(csv->fd, 0, SEEK_CUR); /* after these bytes */
+    if (done == 0 || fstat(csv->fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size != end)
+        return;
+    if (ftruncate(csv->fd, end - (off_t)done) != 0)
+        log_warn("%s: its last line is incomplete: %s; remove that line", csv->path,
+                 strerror(errno));
+}
+
 /* The row goes out in one write, so that a reader or an interruption sees all of it or nothing. */
 static enum status write_row(struct csv *csv)
 {
@@ -93,8 +105,11 @@ static enum status write_row(struct csv *csv)
         ssize_t n = write(csv->fd, csv->row + done, count - done);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
-            return file_error(csv, "written", errno);
+        if (n < 0) {
+            enum status status = file_error(csv, "written", errno);
+            take_back(csv, done);
+            return status;
+        }
         done += (size_t)n;
     }
     return STATUS_OK;

@@ -1,4 +1,6 @@
 #include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include "common/base/csv.h"
 #include "tests/lib/capture.h"
@@ -107,4 +109,36 @@ Test(csv, reports_what_cannot_be_written)
                    "/nowhere/rows.csv: cannot be opened: No such file");
     assert_refused(csv_open(&csv, "/dev/full", columns, 3), STATUS_IO,
                    "/dev/full: cannot be written: No space left");
+}
+
+/* As on a full disk: the limit leaves room for a part of the row. */
+Test(csv, a_row_that_has_no_room_leaves_no_part)
+{
+    enum { LONG = 2000, ROOM = 10 }; /* the limit holds for the captured message, too */
+    char dir[64], path[96], name[LONG + 1], expected[LONG + 100];
+    struct csv *csv;
+    struct rlimit limit;
+    memset(name, 'x', LONG);
+    name[LONG] = '\0';
+    int rows = snprintf(expected, sizeof expected, "name,count,time\n%s,1,1\n", name);
+    signal(SIGXFSZ, SIG_IGN);
+    folder_new(dir);
+    cr_assert(csv_open(&csv, in_folder(path, dir), columns, 3) == STATUS_OK);
+    write_row(csv, name, 1, 1);
+    cr_assert(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    const struct rlimit full = {(rlim_t)rows + ROOM, limit.rlim_max};
+    cr_assert(setrlimit(RLIMIT_FSIZE, &full) == 0);
+    csv_text(csv, "has no room");
+    csv_uint(csv, 2);
+    csv_double(csv, 2);
+    assert_refused(csv_end_row(csv), STATUS_IO, "rows.csv: cannot be written: File too large");
+    expect_contents(path, expected);
+    cr_assert(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    cr_assert(csv_close(&csv) == STATUS_OK);
+    cr_assert(csv_open(&csv, path, columns, 3) == STATUS_OK);
+    write_row(csv, "has room", 2, 2);
+    snprintf(expected + rows, sizeof expected - (size_t)rows, "has room,2,2\n");
+    expect_contents(path, expected);
+    cr_assert(csv_close(&csv) == STATUS_OK);
+    folder_free(dir);
 }
