@@ -108,6 +108,9 @@ static const struct config_conflict elastic_conflicts[] = {
      "all workers share one position in the data; leave --no-shard out"},
     {NULL, NULL, EXCLUDES, "timeline", NULL,
      "a timeline needs ranks that stay to the end; leave --timeline out"},
+    {NULL, NULL, EXCLUDES, "pin", NULL,
+     "cores are divided among ranks that start together; leave --pin out, or start each process "
+     "with taskset"},
     {NULL, NULL, EXCLUDES, "target-accuracy", NULL,
      "workers that join do not know earlier tests; leave --target-accuracy out"},
     {NULL, NULL, EXCLUDES, "checkpoint", NULL,

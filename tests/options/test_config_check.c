@@ -359,6 +359,18 @@ Test(config_check, target_accuracy)
            "leave --target-accuracy out");
 }
 
+/* A process that joins has neither the others' cores nor their number. */
+Test(config_check, cores_of_an_elastic_job_are_not_divided)
+{
+    struct config config;
+    refuse(CONFIG_TRAIN, "--pin --backend ps --join tcp://127.0.0.1:9", "leave --pin out");
+    refuse(CONFIG_TRAIN, "--pin --elastic --join tcp://127.0.0.1:9", "leave --pin out");
+    refuse(CONFIG_TRAIN, "--pin --elastic --rendezvous tcp://127.0.0.1:9 --rank 0 --world-size 2",
+           "leave --pin out");
+    accept(CONFIG_TRAIN, &config, "--pin --rendezvous tcp://127.0.0.1:9 --rank 0 --world-size 2");
+    cr_assert(config.pin);
+}
+
 Test(config_check, checkpoints)
 {
     refuse(CONFIG_TRAIN, "--resume", "add --checkpoint DIR");
