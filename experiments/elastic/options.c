@@ -85,8 +85,8 @@ bool elastic_options_line(const struct config *config, char *text, size_t size)
     return line.used + 1 < size;
 }
 
-/* Whether an option decides which messages a server gets. --device does not: a server adds on the
- * CPU, and its host may have no GPU. */
+/* Whether an option decides which messages a server gets. --device is read apart, and so is
+ * --share-gpu, which needs it: a server adds on the CPU, and its host may have no GPU. */
 static bool concerns_servers(const char *line)
 {
     static const char *const names[] = {
@@ -110,10 +110,11 @@ enum status elastic_options_read(struct config *config, const struct config *ser
     static char name[] = "train";
     char *argv[CONFIG_OPTIONS_MAX + 2] = {name};
     int argc = 1;
-    bool helped, cuda = false;
+    bool helped, cuda = false, shared = false;
     char *rest;
     for (char *line = strtok_r(job, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         cuda = cuda || strcmp(line, "--device=cuda") == 0;
+        shared = shared || strcmp(line, "--share-gpu") == 0;
         if (argc <= CONFIG_OPTIONS_MAX && concerns_servers(line))
             argv[argc++] = line;
     }
@@ -123,6 +124,7 @@ enum status elastic_options_read(struct config *config, const struct config *ser
                                   "list of its servers; start all from one build of psring");
     if (cuda)
         config->device = DEVICE_CUDA;
+    config->share_gpu = shared; /* all ranks choose the workers' GPUs in the same way */
     config->elastic.checkpoint = serve->elastic.checkpoint;
     config->subnet = serve->subnet;
     config->timeout = serve->timeout;

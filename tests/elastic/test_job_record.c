@@ -1,11 +1,13 @@
-/* The record of a durable job, in a file. */
+/* The options of a job for its servers, and the record of a durable job in a file. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/checkpoint/checkpoint.h"
+#include "experiments/config/config.h"
 #include "experiments/elastic/coordinator.h"
+#include "experiments/elastic/elastic.h"
 #include "tests/lib/capture.h"
 
 enum { TOKEN = 77 };
@@ -69,4 +71,20 @@ Test(record, that_does_not_fit_is_refused_with_one_message)
                  STATUS_OK);
     assert_refused(job_load(folder, TOKEN, &read), STATUS_INPUT, "found a checkpoint of lenet");
     folder_free(folder);
+}
+
+/* All ranks of a generation choose the GPUs from the same values. */
+Test(job, lets_workers_share_a_gpu_only_if_they_ask_for_it)
+{
+    static char name[] = "serve", listen[] = "--listen=tcp://127.0.0.1:9";
+    static char *argv[] = {name, listen};
+    struct config serve, config;
+    bool helped;
+    char alone[] = "--join=tcp://127.0.0.1:9\n--backend=ps\n--device=cuda\n";
+    char shared[] = "--join=tcp://127.0.0.1:9\n--backend=ps\n--device=cuda\n--share-gpu\n";
+    cr_assert_eq(config_parse(CONFIG_SERVE, 2, argv, &serve, &helped), STATUS_OK);
+    cr_assert_eq(elastic_options_read(&config, &serve, alone), STATUS_OK);
+    cr_assert(config.device == DEVICE_CUDA && !config.share_gpu);
+    cr_assert_eq(elastic_options_read(&config, &serve, shared), STATUS_OK);
+    cr_assert(config.device == DEVICE_CUDA && config.share_gpu);
 }

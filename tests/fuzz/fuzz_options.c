@@ -123,6 +123,7 @@ static void check_job_of(const struct config *worker, const struct config *serve
     CHECK(worker->push_window == server.push_window);
     CHECK(worker->error_feedback == server.error_feedback);
     CHECK(worker->learning.optimizer == server.learning.optimizer);
+    CHECK(worker->device == server.device && worker->share_gpu == server.share_gpu);
     CHECK(worker->train.paced == server.train.paced);
     CHECK(memcmp(&worker->link_rate, &server.link_rate, sizeof(double)) == 0);
     CHECK(memcmp(&worker->bucket_mb, &server.bucket_mb, sizeof(double)) == 0);
