@@ -7,7 +7,8 @@
  * workers wait for it, and no member is in the previous generation. It is over for all members when
  * one of its workers is lost or reports an error.
  *
- * In a durable job it writes the job's record before it sends GENERATION. After a restart it waits
+ * In a durable job it writes the job's record before it sends GENERATION. If it cannot, the members
+ * wait, and it tries again; without a first record the job ends. After a restart it waits
  * for the workers of the last generation. If none has weights, the next generation continues from
  * the place of the first server, which has read the state that worker 0 had sent (durable.c).
  *
@@ -176,9 +177,10 @@ struct coordinator {
     bool ended_well; /* training of a durable job has ended: members that return get END, too */
 
     /* A durable job. */
-    uint32_t first_id;    /* an id is this + the seat's age; 0: the job is not durable */
-    uint64_t own_job;     /* membership_job with it */
-    int64_t return_by_ns; /* until then, or until all have come, it waits for workers; 0: no */
+    uint32_t first_id;       /* an id is this + the seat's age; 0: the job is not durable */
+    uint64_t own_job;        /* membership_job with it */
+    int64_t return_by_ns;    /* until then, or until all have come, it waits for workers; 0: no */
+    int64_t record_again_ns; /* when it tries again to write the record; 0: it is written */
     bool left[COORDINATOR_MEMBERS]; /* servers that have left after END */
     int64_t close_by_ns;            /* after END it waits for the other servers until then */
 };

@@ -1,5 +1,6 @@
 /* The coordinator's decisions: the end of a generation, and the members of the next one. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -128,29 +129,73 @@ void generation_announce(struct coordinator *c, uint64_t step)
 }
 
 /* Notes the next generation's number and workers, in a durable job also in its record. Without
- * trained workers, the images in the weights are those in the server's file. */
+ * trained workers, the images in the weights are those in the server's file. After an error the
+ * last generation is noted again, and only the first error in a row is logged. */
 static enum status record_next(struct coordinator *c, struct seat **order, int workers,
                                const struct seat *ahead)
 {
+    uint32_t last_workers[COORDINATOR_MEMBERS];
+    const uint64_t images = c->images;
+    const int count = c->worker_count;
+    memcpy(last_workers, c->workers, sizeof last_workers);
     c->generation++;
-    c->return_by_ns = 0;
     if (!order[0]->trained)
         c->images = ahead ? ahead->last.place.images : 0;
     for (int i = 0; i < workers; i++)
         c->workers[i] = c->first_id + (uint32_t)order[i]->age;
     c->worker_count = workers;
-    return coordinator_record(c);
+    if (c->record_again_ns > 0)
+        log_hold();
+    enum status status = coordinator_record(c);
+    if (c->record_again_ns > 0)
+        log_release(false);
+    if (status != STATUS_OK) {
+        c->generation--;
+        c->images = images;
+        memcpy(c->workers, last_workers, sizeof last_workers);
+        c->worker_count = count;
+    }
+    return status;
 }
 
-static void begin(struct coordinator *c, struct seat **order, int workers)
+/* The record cannot be written. A restarted server would refuse the members of a generation that it
+ * does not know, so none begins before there is space. Each worker reads this once, and then waits
+ * for --startup-timeout. */
+static void wait_for_space(struct coordinator *c)
 {
-    const struct seat *first = order[0], *ahead = first->trained ? first : newest(c);
-    if (record_next(c, order, workers, ahead) != STATUS_OK) {
+    enum { TOLD = INT_MIN }; /* as no count: say_who_is_there */
+    if (c->generation == 0) {
         coordinator_end_all(c, STATUS_IO,
                             "the server cannot write the job's file; free space in the folder of "
                             "its --checkpoint, then start the job again");
         return;
     }
+    if (c->record_again_ns == 0)
+        log_warn("the job waits until its file can be written; free space in the folder of "
+                 "--checkpoint before the workers give up (their --startup-timeout)");
+    c->record_again_ns = clock_now_ns() + MEMBERSHIP_BEAT_MS * NS_PER_MS;
+    for (int i = 0; i < c->count; i++) {
+        struct seat *seat = c->seats[i];
+        if (seat->state != SEAT_WAITING || !seat_is_worker(seat) || seat->told == TOLD)
+            continue;
+        seat->told = TOLD;
+        seat_note(c, seat,
+                  "waits: the server cannot write the job's file; free space in the folder of its "
+                  "--checkpoint");
+    }
+}
+
+static void begin(struct coordinator *c, struct seat **order, int workers)
+{
+    const struct seat *first = order[0], *ahead = first->trained ? first : newest(c);
+    if (c->record_again_ns > clock_now_ns())
+        return;
+    if (record_next(c, order, workers, ahead) != STATUS_OK) {
+        wait_for_space(c);
+        return;
+    }
+    c->record_again_ns = 0;
+    c->return_by_ns = 0;
     c->running = true;
     c->over = false;
     c->leave_by_ns = 0;
