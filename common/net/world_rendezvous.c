@@ -189,6 +189,16 @@ static int await_turn(const struct exchange *e, int index, struct control_head *
     return error ? error : stream_receive(socket, found, sizeof *found, world_patience_ms(world));
 }
 
+/* What the failure of the root means for another rank. Its cause may concern the root alone, such
+ * as a full disk. Ranks that can continue without it must not take that for their own failure. */
+static enum status status_told(const struct world *world, enum status told)
+{
+    bool stays = told == STATUS_PROTOCOL || told == STATUS_TIMEOUT;
+    if (told == STATUS_OK)
+        return STATUS_PROTOCOL;
+    return stays || !world->reunion ? told : STATUS_TRANSPORT;
+}
+
 /* Receives the data of member `index`. From the root it may be an error instead. `pause_ms`: the
  * limit for each pause while the data move. */
 static enum status receive_from(const struct exchange *e, int index, void *data,
@@ -208,7 +218,7 @@ static enum status receive_from(const struct exchange *e, int index, void *data,
     if (!told)
         return STATUS_OK;
     log_error("%s", text);
-    return found.value == STATUS_OK ? STATUS_PROTOCOL : (enum status)found.value;
+    return status_told(e->world, (enum status)found.value);
 }
 
 /* The root receives the data of all members to `all`, and another member those of the root. The

@@ -24,13 +24,18 @@ begins()
 }
 
 # worker OPTION...: starts the next worker. Its process is ${workers[NUMBER]}, its output is in $folder/worker.NUMBER.
+limits=() # of the next one alone, as of ulimit
 worker()
 {
     local number=${#workers[@]}
     : >"$folder/worker.$number"
-    timeout --kill-after=5 200 "$psring" train "${common[@]}" --metrics "$folder/metrics.$number" "$@" \
-        >"$folder/worker.$number" 2>&1 &
+    (
+        trap '' XFSZ
+        ((${#limits[@]} == 0)) || ulimit "${limits[@]}"
+        exec timeout --kill-after=5 200 "$psring" train "${common[@]}" --metrics "$folder/metrics.$number" "$@"
+    ) >"$folder/worker.$number" 2>&1 &
     workers+=($!)
+    limits=()
 }
 
 rows()
@@ -206,6 +211,14 @@ ends 2 2
 grep -q 'has 2 workers, and an epoch has no step for more' "$folder/worker.2" || fail "too many workers: $(rows)"
 signal TERM 0 1
 ends 0 0 1
+
+# Rank 0 alone cannot write its metrics: the other ranks continue.
+limits=(-f 3)
+begins 3 --backend ring --steps 100 --log-steps 1
+ends 1 0
+ends 0 1 2
+grep -q 'metrics.0: cannot be written' "$folder/worker.0" || fail "a full disk: $(rows)"
+says 1 'worker 0 on .* is lost or has left: 2 workers continue'
 
 worker --elastic --backend ring --join "$address" --startup-timeout 1
 OMPI_COMM_WORLD_RANK=1 worker --elastic --rendezvous "$address" --rank 1 --world-size 2 --startup-timeout 1
