@@ -127,6 +127,7 @@ enum status world_open(struct world **out, int *argc, char ***argv,
     if (!options)
         options = &defaults;
     world->timeout_ms = options->startup_timeout_ms;
+    world->elastic = options->elastic;
     host_name(world->host, sizeof world->host);
     if (options->rendezvous)
         TRY(world_rendezvous_open(world, options));
@@ -274,9 +275,13 @@ enum status world_check_descriptors(struct world *world, int more)
     if (!all)
         return FAIL(STATUS_NO_MEMORY, "world: no memory for %d ranks", world->size);
     TRY(world_gather(world, NULL, &mine, sizeof mine, all));
-    for (int rank = 0; rank < world->size && status == STATUS_OK; rank++) {
+    bool goes_on = world->elastic || world->reunion;
+    for (int i = 0; i < world->size && status == STATUS_OK; i++) {
+        int rank = goes_on ? (world->rank + i) % world->size : i; /* this rank first */
         snprintf(who, sizeof who, "rank %d on %s", rank, world->hosts[rank]);
         status = descriptors_check(&all[rank], who);
+        if (status != STATUS_OK && goes_on && rank != world->rank)
+            status = STATUS_TRANSPORT;
     }
 out:
     free(all);

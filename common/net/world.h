@@ -47,6 +47,7 @@ struct world {
     /* Collective calls fail after this time; 0: never. Initially the start-up's time-out. */
     int64_t timeout_ms;
     bool failed;                      /* world_fail was called */
+    bool elastic;                     /* from world_options */
     int64_t stall_warning_ms;         /* without a watchdog, warn about longer waits; 0: never */
     bool (*cancelled)(void *context); /* from world_options */
     void *cancel_context;
@@ -71,6 +72,7 @@ struct world_options {
                                        * logged); NULL: never stop */
     void *cancel_context;
     bool embedded;        /* libpsring: sets no environment variables of the program */
+    bool elastic;         /* the caller opens another world without a rank that fails alone */
     bool shrinks;         /* with `rendezvous`: world_shrink may follow */
     const char *job;      /* with `shrinks`: options that all workers have in common, below 4,096
                            * bytes; newcomers with the same may join. NULL: nobody can */
@@ -87,7 +89,8 @@ bool world_cancelled(const struct world *world);
 int world_let_in(const struct world *world, struct listener *listener, int *sockets, int count);
 
 /* Fails on all ranks if one of them cannot open `more` file descriptors, which its process needs.
- * Raises the soft limit if necessary. Collective. STATUS_UNSUPPORTED names the rank. */
+ * Raises the soft limit if necessary. Collective. STATUS_UNSUPPORTED names the rank. If
+ * another world can follow, ranks that have enough get STATUS_TRANSPORT, because they continue. */
 enum status world_check_descriptors(struct world *world, int more);
 
 /*

@@ -50,6 +50,7 @@ enum status elastic_generation(const struct config *job, struct generation *gene
                        .listening = place->listening,
                        .rank = place->rank,
                        .size = place->workers + place->servers,
+                       .elastic = true,
                        .cancelled = is_over,
                        .cancel_context = generation->member,
                    }));

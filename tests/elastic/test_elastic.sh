@@ -109,6 +109,11 @@ worker --steps 1000000 --batch 16
 ends 2 2
 grep -q 'started with --batch=16, the job with --batch=8' "$folder/worker.2" ||
     fail "another --batch: $(cat "$folder/worker.2")"
+code=0
+(ulimit -n 22 && exec timeout --kill-after=5 300 "$psring" train --data "$data" "${common[@]}" --join "$address" \
+    --timeout 20 --steps 1000000 --log-steps 20) >"$folder/log" 2>&1 || code=$?
+((code == 1)) || fail "few descriptors: exit $code, expected 1:"
+grep -q 'needs about .* file descriptors' "$folder/log" || fail "few descriptors: another reason:"
 worker --steps 1000000 --log-steps 20
 kill_worker TERM 0
 ends 0 0

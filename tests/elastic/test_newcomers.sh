@@ -212,17 +212,25 @@ grep -q 'has 2 workers, and an epoch has no step for more' "$folder/worker.2" ||
 signal TERM 0 1
 ends 0 0 1
 
-# Rank 0 alone cannot write its metrics: the other ranks continue.
+# Rank 0 alone cannot write its metrics, and then a newcomer lacks file descriptors: the others continue.
 limits=(-f 3)
-begins 3 --backend ring --steps 100 --log-steps 1
+begins 3 --backend ring --steps 1000000 --log-steps 1
 ends 1 0
-ends 0 1 2
 grep -q 'metrics.0: cannot be written' "$folder/worker.0" || fail "a full disk: $(rows)"
 says 1 'worker 0 on .* is lost or has left: 2 workers continue'
+says 1 'workers can join'
+address=$(door_of 1)
+limits=(-n 14)
+invited 1
+ends 1 3
+grep -q 'needs about .* file descriptors' "$folder/worker.3" || fail "few descriptors: $(rows)"
+says 1 'worker 2 on .* is lost or has left: 2 workers continue'
+signal KILL 1 2
+ends 137 1 2
 
 worker --elastic --backend ring --join "$address" --startup-timeout 1
 OMPI_COMM_WORLD_RANK=1 worker --elastic --rendezvous "$address" --rank 1 --world-size 2 --startup-timeout 1
-ends 1 3 4
-grep -q 'no worker of a job can be reached there' "$folder/worker.3" || fail "nobody there: $(rows)"
-grep -q 'error: rendezvous' "$folder/worker.4" || fail "nobody there, and a launcher: $(rows)"
+ends 1 4 5
+grep -q 'no worker of a job can be reached there' "$folder/worker.4" || fail "nobody there: $(rows)"
+grep -q 'error: rendezvous' "$folder/worker.5" || fail "nobody there, and a launcher: $(rows)"
 echo "newcomers: they join with the bits of a job with servers"
