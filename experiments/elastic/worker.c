@@ -331,14 +331,28 @@ out:
     return status;
 }
 
-/* Trains in one world after the other. *left: this worker leaves as agreed.
+enum departure { STAYS, LEAVES, ALL_LEAVE };
+
+/* Whether this worker leaves now that all have agreed to meet. */
+static enum status agree_on_departure(const struct generation *g, struct world *world,
+                                      enum departure *departure)
+{
+    double staying = wants_to_leave(g) ? 0 : 1;
+    *departure = staying > 0 ? STAYS : LEAVES;
+    enum status status = world_sum(world, NULL, &staying, 1);
+    if (status == STATUS_OK && staying == 0)
+        *departure = ALL_LEAVE;
+    return status;
+}
+
+/* Trains in one world after the other. *departure: this worker leaves as agreed.
  *
  * When a rank is lost, its neighbours in the ring get an error and leave the world. Their
  * neighbours then see them close connections, and so on: most errors name a rank that is alive.
  * They are held until the next world shows who is lost, and written if no world follows. */
 static enum status train_in_worlds(const struct config *config, struct generation *g,
                                    struct roll *roll, struct world **world, bool newcomer,
-                                   bool *left)
+                                   enum departure *departure)
 {
     enum status status;
     log_hold_errors();
@@ -347,8 +361,11 @@ static enum status train_in_worlds(const struct config *config, struct generatio
         (*world)->stall_warning_ms = (int64_t)(config->stall_warning * 1000);
         (*world)->timeout_ms = (int64_t)(config->startup_timeout * 1000); /* for its set-up */
         status = one_generation(config, g, *world, roll, newcomer);
-        *left = status == STATUS_STOPPED && wants_to_leave(g);
-        if (status == STATUS_OK || *left || !elastic_goes_on(status))
+        if (status == STATUS_STOPPED) {
+            enum status agreed = agree_on_departure(g, *world, departure);
+            status = agreed == STATUS_OK ? status : agreed;
+        }
+        if (status == STATUS_OK || *departure != STAYS || !elastic_goes_on(status))
             goto out;
         world_newcomers(*world, g->weights ? g->own.step : 0,
                         generation_workers_most(config, g->dataset));
@@ -370,23 +387,25 @@ static enum status survive(struct config *config)
     enum status status;
     struct world *world = NULL;
     struct roll roll = {0};
-    bool left = false, newcomer = config->elastic.join;
+    enum departure departure = STAYS;
+    bool newcomer = config->elastic.join;
     struct generation g = {.leave_after = last_step(config)};
     status = open_first(config, &world);
     if (status != STATUS_OK)
         return status;
     stop_init(&g.stop, true); /* until here a signal ends the process */
-    status = train_in_worlds(config, &g, &roll, &world, newcomer, &left);
-    if (status == STATUS_OK || left)
+    status = train_in_worlds(config, &g, &roll, &world, newcomer, &departure);
+    if (status == STATUS_OK || departure != STAYS)
         printf("%s after step %llu; the weights contain %llu images of this worker\n",
-               left ? "left" : "ended", (unsigned long long)g.own.step,
+               departure == STAYS ? "ended" : "left", (unsigned long long)g.own.step,
                (unsigned long long)g.own_images);
-    status = left ? STATUS_OK : status;
-    if (left && world->size == 1)
+    status = departure == LEAVES ? STATUS_OK : status;
+    if (departure == ALL_LEAVE)
         status =
             FAIL(STATUS_TRANSPORT,
-                 "the last worker has left: the job has ended, and its weights are lost; start "
-                 "it again, or let others join before");
+                 "%s left: the job has ended, and its weights are lost; start it again, or let "
+                 "others join before",
+                 world->size == 1 ? "the last worker has" : "all workers have");
     if (status != STATUS_OK)
         world_fail(world, status, "another rank has ended with an error");
     world_close(&world);

@@ -180,9 +180,9 @@ says 9 'workers can join'
 address=$(door_of 9)
 worker "${options[@]}" --join "$address"
 says 9 'worker . on .* has joined'
-signal TERM 9 10 11
-ends 0 1 2 9 10 11
-ends 137 0
+signal KILL 9 10 11
+ends 0 1 2
+ends 137 0 9 10 11
 
 # Two come in one meeting.
 begins 2 --backend ring --steps 150 --compute real:20
@@ -209,8 +209,16 @@ says 0 '^epoch'
 worker --elastic --backend ring --batch 1000 --steps 1000000 --log-steps 1 --join "$address"
 ends 2 2
 grep -q 'has 2 workers, and an epoch has no step for more' "$folder/worker.2" || fail "too many workers: $(rows)"
-signal TERM 0 1
-ends 0 0 1
+signal KILL 0 1
+ends 137 0 1
+
+# All leave after one step: the weights are lost, which is an error.
+begins 3 --backend ring --steps 1000 --leave-after 5
+ends 1 0 1 2
+for number in 0 1 2; do
+    grep -q 'all workers have left: the job has ended, and its weights are lost' "$folder/worker.$number" ||
+        fail "worker $number does not say that the weights are lost: $(rows)"
+done
 
 # Rank 0 alone cannot write its metrics, and then a newcomer lacks file descriptors: the others continue.
 limits=(-f 3)
