@@ -219,11 +219,12 @@ PSRING_API enum psring_status psring_finalize(struct psring **world);
  * apart. Ranks whose processes have ended are left out at once. A rank that is silent for
  * options.timeout_s is left out, too. Then more than half of the old ranks must be left, or half
  * with the lowest one. The silent ones therefore cannot continue on their own. If they return
- * they get an error: PSRING_ERROR_TIMEOUT, if the others do not shrink at that moment. If the
- * others have ended, however, a process that was stopped continues alone. It should compare its
- * step with results that exist. After a time-out the silent ones have one second more, and then are
- * left out. A process has ended if its host refuses a connection to it. A firewall between the
- * ranks must therefore drop packets, not refuse connections.
+ * they get an error: PSRING_ERROR_TIMEOUT, if the others do not shrink at that moment. The ranks
+ * that it finds ended may have continued without it before, so it does not continue alone. The same
+ * holds for a rank that has waited in no operation for options.timeout_s, unless three all-reduces
+ * or barriers of `world` have ended since. After a time-out the silent ones have one second more,
+ * and then are left out. A process has ended if its host refuses a connection to it. A firewall
+ * between the ranks must therefore drop packets, not refuse connections.
  *
  * PSRING_ERROR_TIMEOUT: too few ranks came; the call may be repeated. PSRING_ERROR_TRANSPORT: the
  * others have continued without this rank. PSRING_ERROR_UNSUPPORTED: the ranks met by MPI, which

@@ -407,6 +407,7 @@ enum status shared_wait(struct shared *shared, int index, enum shared_event even
     uint32_t moves = moves_of(line);
     while (status == STATUS_OK) {
         uint32_t seen = atomic_load_explicit(told, memory_order_acquire);
+        world_acts(options->world);
         if (seen == operation << 1)
             break;
         if (moves != moves_of(line)) {

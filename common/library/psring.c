@@ -303,9 +303,14 @@ static enum status run(void *context, struct overlap_task *task)
     struct engine *engine = context;
     const struct psring_handle *handle = (const struct psring_handle *)task;
     struct transport_counters counted = {0};
-    enum status status = operation_run(handle->comm, &handle->operation);
+    const struct operation *operation = &handle->operation;
+    bool all = (operation->what == MESSAGE_ALLREDUCE || operation->what == MESSAGE_BARRIER) &&
+               operation->count > 0 && handle->comm == engine->all;
+    enum status status = operation_run(handle->comm, operation);
     if (engine->heard != STATUS_OK)
         status = engine->heard;
+    if (status == STATUS_OK && all)
+        world_has_met(engine->world);
     if (status != STATUS_OK)
         cut(engine, status);
     if (engine->place.endpoints[NODE_WORKER])

@@ -20,6 +20,8 @@
  * - A world may follow another one in three cases: all members of the old world are in the new one
  *   or are known to have ended; more than half are in it; or half, with the lowest identity. The
  *   end of a member that was silent first is not known, because it may have continued before.
+ *   After this process was silent itself, no end is known: it was stopped, or computed for longer
+ *   than the time-out, and the others may have continued without it and ended.
  *
  * - A rank that has sent READY does not know whether others got GO. From then on it only joins
  *   worlds within the promised one, unless the leader sends AGAIN: it has sent no GO.
@@ -67,6 +69,19 @@ static void enter(struct reunion *m)
     m->promise.voters = m->promise.members;
     m->base = m->promise;
     m->silent = (struct members){0};
+}
+
+/* The others may have excluded this process, and have ended since. */
+static void distrust(struct reunion *m)
+{
+    memset(&m->silent, 0xff, sizeof m->silent);
+}
+
+/* This process runs. If it has not for longer than others wait in a meeting, it was stopped. */
+static void stay(const struct attempt *a)
+{
+    if (shrink_acts(a->reunion, GRACE_MS))
+        distrust(a->reunion);
 }
 
 /* -------- messages ---------------------------------------------------------------------------- */
@@ -207,6 +222,7 @@ static void probe(struct attempt *a, int identity)
     if (error == 0)
         control_send(socket, &hello, sizeof hello, NULL, 0, -1);
     stream_close(&socket);
+    stay(a);
     comer->probe_ms = comer->probe_ms > 0 ? 2 * comer->probe_ms : PROBE_EVERY_MS;
     if (comer->probe_ms > PROBE_EVERY_MS_MOST)
         comer->probe_ms = PROBE_EVERY_MS_MOST;
@@ -287,6 +303,7 @@ static void collect(struct attempt *a)
         struct hello hello;
         int socket, identity = 0;
         size_t which;
+        stay(a);
         int64_t end_ns = earlier_ns(last_ns + patience_ms(a) * NS_PER_MS, a->deadline_ns);
         int64_t probe_ns = next_probe_ns(a, &late, &identity);
         switch (listener_wait(listener, earlier_ns(end_ns, earlier_ns(hold_ns, probe_ns + 1)),
@@ -397,6 +414,7 @@ static enum outcome lead(struct attempt *a)
     const struct members late = awaited(a);
     members_include(&m->silent, &late);
     find_missing(a);
+    stay(a);
     bool valid = shrink_decide(a, &set, &next);
     for (int i = 0; i < m->count; i++) {
         if (a->comers[i].fate == COME && !members_have(&set, i)) {
@@ -418,6 +436,7 @@ enum outcome shrink_obey(struct attempt *a, int socket, struct control_input *in
     const struct view earlier = m->promise;
     struct members within = next->members;
     struct word answer;
+    stay(a);
     members_narrow(&within, &m->promise.members);
     for (int i = word->guests; i >= 0 && i < word->count; i++) {
         if (members_have(&next->members, i))
@@ -506,6 +525,7 @@ static enum outcome listen_to(struct attempt *a, int leader, int socket)
         struct hello hello;
         int other;
         size_t which;
+        stay(a);
         int64_t wait_ms = holds ? SHRINK_ANSWER_MS : patience_ms(a);
         int64_t end_ns = earlier_ns(last_ns + wait_ms * NS_PER_MS, a->deadline_ns);
         switch (listener_wait(listener, earlier_ns(end_ns, hold_ns), a->sockets,
@@ -545,6 +565,7 @@ static enum outcome follow(struct attempt *a, int leader, int *socket)
     struct claim claim = shrink_claim_of(a);
     int64_t connect_ms = a->timed_out ? GRACE_MS / 2 : CONNECT_MS;
     int error = listener_join(&m->at[leader], m->job, m->identity, connect_ms, socket);
+    stay(a);
     if (error == ECONNREFUSED)
         a->comers[leader].fate = ENDED;
     if (error == ECONNRESET) /* it may have died just now */
@@ -650,6 +671,12 @@ static enum status gave_up(const struct attempt *a, const struct world *failed)
         if (i != m->identity && members_have(&m->base.members, i) && a->comers[i].fate != ENDED)
             line_add(&line, "%s%d", silent++ ? ", " : "", i);
     }
+    if (silent == 0 && members_have(&m->silent, m->identity)) /* it distrusts all */
+        return FAIL(STATUS_TIMEOUT,
+                    "shrink: rank %d on %s was silent for a while, and the other ranks have ended: "
+                    "they may have continued without it. If they have no results, start the job "
+                    "again",
+                    m->identity, failed->host);
     if (silent == 0)
         return FAIL(STATUS_TIMEOUT,
                     "shrink: none of the first workers is left, and some may have continued alone; "
@@ -714,6 +741,8 @@ enum status shrink_next_world(struct world **out, struct world *failed, struct a
             TRY(excluded(failed));
         }
         if (outcome == AGREED) {
+            stay(a);
+            shrink_acts_anew(m);
             log_hold();
             status = make_world(a, failed, &socket, out);
             log_release(status != STATUS_OK && !may_retry(status));
@@ -728,6 +757,8 @@ enum status shrink_next_world(struct world **out, struct world *failed, struct a
             TRY(gave_up(a, failed));
         clock_sleep_until_ns(clock_now_ns() + (PAUSE_MS << a->dismissed) * NS_PER_MS);
     }
+    m->silent = (struct members){0}; /* all have been in this world after it was decided on */
+    world_acts(*out);
     drain(&m->listener);
     door_clear(m->door);
     failed->reunion = NULL;
@@ -750,6 +781,9 @@ enum status world_shrink(struct world **out, struct world *failed, bool timed_ou
     struct attempt *a = shrink_attempt_new(failed->reunion, timed_out, timeout_ms);
     if (!a)
         return FAIL(STATUS_NO_MEMORY, "shrink: out of memory");
+    world_acts(failed);
+    if (shrink_was_away(failed->reunion, timeout_ms))
+        distrust(failed->reunion);
     return shrink_next_world(out, failed, a);
 }
 

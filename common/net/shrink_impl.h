@@ -20,6 +20,7 @@ enum {
     SHRINK_GUESTS_MOST = 4,  /* newcomers of one decision; further ones wait for the next */
     SHRINK_CALLS_MOST = 64,  /* calls on newcomers in one meeting */
     SHRINK_ANSWER_MS = 1500, /* for a message that its sender owes at once */
+    SHRINK_GAPS = 3,
 };
 
 /* A set of identities. */
@@ -79,11 +80,14 @@ struct reunion {
     int count;         /* of the identities that exist, as far as this process knows */
     struct door *door; /* where newcomers knock; NULL: none can */
     bool excluded;
-    struct view base;                    /* the last world that this process has entered */
-    struct view promise;                 /* the last one for which it has sent READY */
-    uint32_t epoch;                      /* of the newest decision that it knows */
-    struct members silent;               /* did not answer since it entered that world */
-    union address at[SHRINK_RANKS_MOST]; /* where the members of `promise` meet, by identity */
+    struct view base;      /* the last world that this process has entered */
+    struct view promise;   /* the last one for which it has sent READY */
+    uint32_t epoch;        /* of the newest decision that it knows */
+    struct members silent; /* did not answer since it entered that world, or may have excluded it */
+    _Atomic int64_t acted_ns;             /* when it last took part in a world or a meeting */
+    _Atomic int64_t gaps_ns[SHRINK_GAPS]; /* the longest without that: [0] since the last operation
+                                           * of all ranks, [1] from the one before it, ... */
+    union address at[SHRINK_RANKS_MOST];  /* where the members of `promise` meet, by identity */
 };
 
 /* A newcomer that has knocked at a door. */
@@ -180,6 +184,14 @@ enum outcome shrink_obey(struct attempt *a, int socket, struct control_input *in
                          const struct decision *decision);
 /* Sends HOLD to all comers. Does not wait, because a stopped comer reads nothing. */
 void shrink_hold(struct attempt *a);
+
+/* This process takes part, and has not for longer than limit_ms if it returns true. */
+bool shrink_acts(struct reunion *reunion, int64_t limit_ms);
+/* Forgets how long it did not take part. */
+void shrink_acts_anew(struct reunion *reunion);
+/* Whether it took no part for longer than limit_ms, after which not all ranks of its world are
+ * known to have been there. */
+bool shrink_was_away(const struct reunion *reunion, int64_t limit_ms);
 
 /* The last world that a process here has entered. */
 const struct view *shrink_newest_base(const struct attempt *a);

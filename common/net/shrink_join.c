@@ -249,9 +249,13 @@ uint64_t world_newcomers(struct world *world, uint64_t step, int most)
 {
     struct door *door = world->reunion ? world->reunion->door : NULL;
     uint64_t wanted = UINT64_MAX;
+    world_acts(world);
+    if (door && step > door->step)
+        world_has_met(world);
+    if (door)
+        door->step = step;
     if (!door || door->listener.socket < 0)
         return wanted;
-    door->step = step;
     door->most = most;
     bool more = true;
     for (int events = 0; more && events < EVENTS_MOST; events++) {
@@ -600,8 +604,10 @@ out:
 struct reunion *reunion_new(void)
 {
     struct reunion *m = calloc(1, sizeof *m);
-    if (m)
+    if (m) {
         m->listener.socket = m->identity = -1;
+        shrink_acts_anew(m);
+    }
     return m;
 }
 

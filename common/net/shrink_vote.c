@@ -1,7 +1,67 @@
-/* The leader's vote on who continues. shrink.c has the rules. */
+/* The leader's vote on who continues, and whose end it may trust. shrink.c has the rules. */
+#include <time.h>
+
+#include "common/base/clock.h"
 #include "common/net/shrink_impl.h"
 
-/* One that was silent first may have continued before it ended. */
+/* -------- whether this process took part ------------------------------------------------------ */
+
+/* It counts while the host is suspended. */
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+bool shrink_acts(struct reunion *m, int64_t limit_ms)
+{
+    int64_t acts_ns = now_ns();
+    int64_t gap_ns = acts_ns - atomic_exchange(&m->acted_ns, acts_ns);
+    int64_t longest_ns = atomic_load(&m->gaps_ns[0]);
+    while (gap_ns > longest_ns &&
+           !atomic_compare_exchange_weak(&m->gaps_ns[0], &longest_ns, gap_ns)) {
+    }
+    return gap_ns > limit_ms * NS_PER_MS;
+}
+
+void shrink_acts_anew(struct reunion *m)
+{
+    atomic_store(&m->acted_ns, now_ns());
+    for (int i = 0; i < SHRINK_GAPS; i++)
+        atomic_store(&m->gaps_ns[i], 0);
+}
+
+bool shrink_was_away(const struct reunion *m, int64_t limit_ms)
+{
+    bool away = false;
+    for (int i = 0; i < SHRINK_GAPS; i++)
+        away = away || atomic_load(&m->gaps_ns[i]) > limit_ms * NS_PER_MS;
+    return away && limit_ms > 0;
+}
+
+void world_acts(const struct world *world)
+{
+    if (world->reunion)
+        shrink_acts(world->reunion, 0);
+}
+
+/* A gap before an operation is harmless once another operation has followed that one: to begin it,
+ * all ranks needed what this rank had sent after the gap. */
+void world_has_met(const struct world *world)
+{
+    struct reunion *m = world->reunion;
+    world_acts(world);
+    for (int i = SHRINK_GAPS - 1; m && i > 0; i--)
+        atomic_store(&m->gaps_ns[i], atomic_load(&m->gaps_ns[i - 1]));
+    if (m)
+        atomic_store(&m->gaps_ns[0], 0);
+}
+
+/* -------- the vote ---------------------------------------------------------------------------- */
+
+/* One that was silent first, or that may have excluded this rank, may have continued before it
+ * ended. */
 static bool has_ended(const struct attempt *a, int identity)
 {
     return a->comers[identity].fate == ENDED && !members_have(&a->reunion->silent, identity);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # test_survival.sh [TRIALS [PROGRAM]]: psring train --elastic on four hosts of a virtual cluster. A rank is killed, stopped
 # or cut off in the middle of the training. The others end it, with the bits of a run that the rank left after the same
-# step. The program psring_shrink trains with libpsring. Its ranks check that each step has the exact sum of its members.
+# step. A stopped rank may return after their end; it must not end the training, too. The program psring_shrink trains
+# with libpsring. Its ranks check that each step has the exact sum of its members.
 #
 # Without TRIALS: one trial of each kind with ring and rhd. With TRIALS: that many, of random kind, rank and moment, with
 # PROGRAM (train or psring_shrink; default: both in turn). Prints a row for each trial: program, backend, fault, rank, step
@@ -54,7 +55,7 @@ inflict() # FAULT RANK
 {
     case $1 in
     killed) kill -KILL "$(psring_of "$2")" ;;
-    stopped) kill -STOP "$(psring_of "$2")" ;;
+    stopped | returned) kill -STOP "$(psring_of "$2")" ;;
     cut) ip netns exec "psring-$cluster-$2" ip link set eth0 down ;;
     esac
 }
@@ -115,11 +116,13 @@ trial() # PROGRAM BACKEND FAULT RANK
             fail "$*: rank $rank does not name rank $lost alone: $(rows)"
     done
     [[ $fault != stopped ]] || kill -KILL "$(psring_of "$lost")"
+    [[ $fault != returned ]] || kill -CONT "$(psring_of "$lost")"
     code=0
     wait "${pids[lost]}" 2>/dev/null || code=$? # one that is cut off gives up some time later
     [[ $fault != cut ]] || ip netns exec "psring-$cluster-$lost" ip link set eth0 up
     ((code != 0)) || fail "$*: a lost rank ended with 0: $(rows)"
-    [[ $fault != cut ]] || grep -q 'found too few ranks\|have continued without' "$folder/rank.$lost" ||
+    [[ $fault == killed || $fault == stopped ]] ||
+        grep -q 'found too few ranks\|have continued without' "$folder/rank.$lost" ||
         fail "$*: the lost rank does not know it: $(rows)"
     step=$(cat "$folder"/rank.* | sed -nE 's/.*workers continue after step ([0-9]+).*/\1/p' | sort -u | head -n 1)
     if [[ $1 == train ]]; then
@@ -133,11 +136,11 @@ trial() # PROGRAM BACKEND FAULT RANK
     printf '%s %s %s %d %d %d.%03d\n' "$@" "$step" $(((ended - begun) / 1000000)) $(((ended - begun) / 1000 % 1000))
 }
 
-faults=(killed stopped cut) backends=(ring rhd)
+faults=(killed stopped returned cut) backends=(ring rhd)
 echo "program backend fault rank step seconds"
 if ((trials == 0)); then
     trial train ring killed 0
-    trial train ring stopped 2
+    trial train ring returned 2
     trial train ring cut 0
     trial train rhd killed 3
     trial train rhd stopped 0
@@ -145,6 +148,6 @@ if ((trials == 0)); then
     trial psring_shrink ring cut 2
 fi
 for ((number = 0; number < trials; number++)); do
-    trial "${programs[number % ${#programs[@]}]}" "${backends[RANDOM % 2]}" "${faults[RANDOM % 3]}" $((RANDOM % 4))
+    trial "${programs[number % ${#programs[@]}]}" "${backends[RANDOM % 2]}" "${faults[RANDOM % 4]}" $((RANDOM % 4))
 done
 echo "survival: the others continue without a rank, with the bits of a run that it left"

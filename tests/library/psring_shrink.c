@@ -179,6 +179,76 @@ Test(shrink, a_silent_rank_does_not_come_back)
     wait_for_ranks(&job, processes, 1 << 3);
 }
 
+/* Rank 2 stops. The others end without it, before it continues. */
+static void do_return(const struct psring_options *options)
+{
+    struct psring *world = begin(options), *left;
+    MUST(psring_barrier(world) == PSRING_OK);
+    if (options->rank == 2)
+        raise(SIGSTOP);
+    MUST(until_it_fails(world) != PSRING_OK);
+    enum psring_status status = psring_shrink(world, &left);
+    if (options->rank == 2) {
+        MUST(said(status, PSRING_ERROR_TIMEOUT, "may have continued without it"));
+    } else {
+        MUST(status == PSRING_OK && psring_size(left) == 2);
+        MUST(psring_finalize(&left) == PSRING_OK);
+    }
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+/* Waits until the process has ended, and leaves it for wait_for_ranks. */
+static void await_end(pid_t process)
+{
+    siginfo_t info;
+    cr_assert_eq(waitid(P_PID, (id_t)process, &info, WEXITED | WNOWAIT), 0);
+}
+
+Test(shrink, no_second_world_after_the_end_of_the_first)
+{
+    share();
+    const struct job job = {.options = {.size = 3, .timeout_s = 1}, .run = do_return};
+    pid_t *processes = started;
+    start_ranks(&job, processes);
+    for (int rank = 0; rank < 2; rank++)
+        await_end(processes[rank]);
+    kill(processes[2], SIGCONT);
+    wait_for_ranks(&job, processes, 0);
+}
+
+/* Rank 2 stops for less than the time-out. Meanwhile the others die. */
+static void do_pause(const struct psring_options *options)
+{
+    struct psring *world = begin(options), *left;
+    MUST(psring_barrier(world) == PSRING_OK);
+    if (options->rank < 2) {
+        shared->arrived++;
+        MUST(until_it_fails(world) != PSRING_OK);
+        return;
+    }
+    wait_for(&shared->arrived, 2);
+    raise(SIGSTOP);
+    MUST(until_it_fails(world) != PSRING_OK);
+    MUST(psring_shrink(world, &left) == PSRING_OK && psring_size(left) == 1);
+    MUST(psring_finalize(&left) == PSRING_OK && psring_finalize(&world) == PSRING_OK);
+}
+
+Test(shrink, a_short_stop_is_no_silence)
+{
+    share();
+    const struct job job = {.options = {.size = 3, .timeout_s = 20}, .run = do_pause};
+    pid_t *processes = started;
+    siginfo_t info;
+    start_ranks(&job, processes);
+    cr_assert_eq(waitid(P_PID, (id_t)processes[2], &info, WSTOPPED), 0);
+    for (int rank = 0; rank < 2; rank++) {
+        kill(processes[rank], SIGKILL);
+        await_end(processes[rank]);
+    }
+    kill(processes[2], SIGCONT);
+    wait_for_ranks(&job, processes, 0x3);
+}
+
 /* Two ranks without the other two: half of them, but only one half has rank 0. */
 static void do_halves(const struct psring_options *options)
 {

@@ -293,6 +293,61 @@ Test(shrink_input, a_claim_teaches_new_addresses_only)
     reunion_close(&reunion);
 }
 
+/* -------- a rank that was silent ----------------------------------------------------------------
+ */
+
+/* It did not take part for so many seconds. */
+static void rest(struct reunion *m, int64_t seconds)
+{
+    m->acted_ns -= seconds * NS_PER_S;
+}
+
+/* Only operations that begin after the gap show that all ranks were there after it. */
+Test(shrink_gap, two_more_operations_of_all_ranks_end_it)
+{
+    struct reunion *m = reunion_new();
+    const struct world world = {.reunion = m};
+    cr_assert(m);
+    cr_expect(!shrink_was_away(m, 60000));
+    rest(m, 59);
+    world_acts(&world);
+    rest(m, 59);
+    world_acts(&world);
+    cr_expect(!shrink_was_away(m, 60000));
+    cr_expect(shrink_was_away(m, 58000));
+    rest(m, 100);
+    world_has_met(&world);
+    rest(m, 50);
+    world_acts(&world);
+    for (int i = 0; i < 2; i++) {
+        cr_expect(shrink_was_away(m, 60000));
+        world_has_met(&world);
+    }
+    cr_expect(!shrink_was_away(m, 60000));
+    cr_expect(shrink_was_away(m, 49000));
+    reunion_close(&m);
+}
+
+/* A step that the training reports twice is one operation. */
+Test(shrink_gap, the_same_step_does_not_end_it)
+{
+    const struct world_options options = {.job = ""};
+    struct reunion *m = reunion_new();
+    struct world world = {.reunion = m};
+    union address here = address_loopback();
+    cr_assert(m);
+    m->door = door_open(&here, false, &options);
+    cr_assert(m->door);
+    rest(m, 100);
+    for (int i = 0; i < 5; i++)
+        world_newcomers(&world, 1, 0);
+    cr_expect(shrink_was_away(m, 60000));
+    world_newcomers(&world, 2, 0);
+    world_newcomers(&world, 3, 0);
+    cr_expect(!shrink_was_away(m, 60000));
+    reunion_close(&m);
+}
+
 /* -------- a decision without GO ----------------------------------------------------------------
  */
 

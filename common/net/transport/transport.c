@@ -327,8 +327,10 @@ static void linger(struct transport *transport, int64_t most_ms)
 {
     int64_t deadline_ns = clock_now_ns() + most_ms * NS_PER_MS;
     while (transport->ops->is_empty && !transport->ops->is_empty(transport) &&
-           clock_now_ns() < deadline_ns)
+           clock_now_ns() < deadline_ns) {
+        world_acts(transport->world);
         clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+    }
 }
 
 void transport_stop(struct transport *endpoint[2])

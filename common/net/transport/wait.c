@@ -219,6 +219,7 @@ static enum status wait_round(struct transport *transport, struct wait_state *wa
         wait->deadline_ns == 0 ? transport->timeout_ns : wait->deadline_ns - wait->checked_ns;
     int64_t wait_ns = left_ns < most_ns ? left_ns : most_ns;
     enum status status = transport->ops->progress(transport, wait_ns, !wait->slots, &moved);
+    world_acts(transport->world);
     if (status == STATUS_OK && transport->embedded)
         status = look_around(transport, wait, moved);
     if (status != STATUS_OK || wait->endless)
