@@ -455,6 +455,34 @@ static bool find_hello(struct listener *listener, struct hello *hello, int *sock
 
 /* -------- waiting ----------------------------------------------------------------------------- */
 
+/* The caller tries again until its deadline. */
+static void cannot_poll(struct listener *listener, int error)
+{
+    if (!listener->warned_of_poll)
+        log_warn("start-up: cannot wait for a connection: %s; trying again", strerror(error));
+    listener->warned_of_poll = true;
+    clock_sleep_until_ns(clock_now_ns() + ACCEPT_AGAIN_MS * NS_PER_MS);
+}
+
+/* The first connection from listener->next on that has input, by turns. `polls` has those that
+ * exist. */
+static bool find_watched(struct listener *listener, const int *watched, size_t count,
+                         const struct pollfd *polls, size_t *which)
+{
+    size_t next = count ? listener->next % count : 0, found = count;
+    for (size_t i = 0; i < count; i++) {
+        bool ready = watched[i] >= 0 && (polls++)->revents != 0;
+        if ((ready || secure_has_input(watched[i])) &&
+            (found == count || (found < next && i >= next)))
+            found = i;
+    }
+    if (found == count)
+        return false;
+    *which = found;
+    listener->next = found + 1;
+    return true;
+}
+
 enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns,
                                   const int *watched, size_t count, struct hello *hello,
                                   int *socket, size_t *which)
@@ -473,26 +501,23 @@ enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns
             wake_ns = earlier(wake_ns, listener->pending[i].until_ns);
         }
         bool has_input = false;
+        size_t polled = first_watched;
         for (size_t i = 0; i < count; i++) {
-            polls[first_watched + i] = (struct pollfd){.fd = watched[i], .events = POLLIN};
+            if (watched[i] >= 0) /* poll(2) counts empty entries against the limit of open files */
+                polls[polled++] = (struct pollfd){.fd = watched[i], .events = POLLIN};
             has_input = has_input || secure_has_input(watched[i]);
         }
-        int ready =
-            poll(polls, (nfds_t)(first_watched + count), has_input ? 0 : stream_poll_ms(wake_ns));
-        for (size_t i = 0; ready < 0 && i < first_watched + count; i++)
-            polls[i].revents = 0; /* interrupted */
+        int ready = poll(polls, (nfds_t)polled, has_input ? 0 : stream_poll_ms(wake_ns));
+        if (ready < 0 && errno != EINTR)
+            cannot_poll(listener, errno);
+        for (size_t i = 0; ready < 0 && i < polled; i++)
+            polls[i].revents = 0;
         if (find_hello(listener, hello, socket))
             return LISTENER_HELLO;
         if (polls[0].revents != 0) /* also while watched connections are never silent */
             accept_all(listener);
-        for (size_t i = 0; i < count; i++) {
-            size_t at = (listener->next + i) % count;
-            if (polls[first_watched + at].revents == 0 && !secure_has_input(watched[at]))
-                continue;
-            *which = at;
-            listener->next = at + 1;
+        if (find_watched(listener, watched, count, &polls[first_watched], which))
             return LISTENER_WATCHED;
-        }
         int64_t now_ns = clock_now_ns();
         if (listener->cancelled && now_ns >= look_ns) {
             if (listener->cancelled(listener->context))

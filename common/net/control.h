@@ -174,6 +174,7 @@ struct listener {
     union address address; /* at which it listens */
     bool warned;           /* a dropped connection has been warned of */
     bool warned_of_accept; /* a failed accept has been warned of */
+    bool warned_of_poll;   /* the same for poll(2) */
     int64_t put_off_ns;    /* when to try to accept again; 0: at once */
     int pending_count;
     struct pending pending[HELLO_PENDING]; /* in the order of their arrival here */

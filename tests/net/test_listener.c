@@ -357,6 +357,34 @@ Test(listener, watched_connections_take_turns)
     listener_close(&listener);
 }
 
+/* poll(2) refuses a list longer than the limit of open files, even if most entries are empty. */
+Test(listener, connections_that_are_missing_do_not_count)
+{
+    enum { COUNT = 500 };
+    struct rlimit limit;
+    struct listener listener;
+    struct hello hello;
+    union address any = loopback(0);
+    int watched[COUNT], pair[2], socket;
+    size_t which;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = 100;
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    cr_assert_eq(listener_open(&listener, &any, COUNT), 0);
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    for (int i = 0; i < COUNT; i++)
+        watched[i] = -1;
+    watched[COUNT - 2] = pair[0];
+    cr_assert_eq(send(pair[1], "", 1, 0), 1);
+    cr_assert_eq(
+        listener_wait(&listener, deadline_ms(500), watched, COUNT, &hello, &socket, &which),
+        LISTENER_WATCHED);
+    cr_expect_eq(which, COUNT - 2);
+    stream_close(&pair[0]);
+    stream_close(&pair[1]);
+    listener_close(&listener);
+}
+
 /* The process has no free descriptor: the listener warns, and accepts the connection later. */
 Test(listener, a_connection_that_cannot_be_accepted_waits)
 {
