@@ -182,8 +182,11 @@ static void receive_visitor(struct door *door, const struct hello *hello, int so
 /* Whether a leader will be able to call on it. Its listener takes this hello for a stranger's. */
 static bool is_reachable(const struct invitation *guest)
 {
+    struct hello hello = hello_from(HELLO_NEWCOMER, 0, 0);
     int socket = -1;
-    int error = listener_join(&guest->at, 0, HELLO_NEWCOMER, SHRINK_ANSWER_MS, &socket);
+    int error = stream_connect(&guest->at, CALL_MS, &socket);
+    if (error == 0) /* a busy newcomer may need longer for TLS */
+        (void)control_send(socket, &hello, sizeof hello, NULL, 0, CALL_MS);
     stream_close(&socket);
     return error == 0;
 }
@@ -257,8 +260,9 @@ uint64_t world_newcomers(struct world *world, uint64_t step, int most)
     if (!door || door->listener.socket < 0)
         return wanted;
     door->most = most;
-    bool more = true;
-    for (int events = 0; more && events < EVENTS_MOST; events++) {
+    bool more = true, in_time = true;
+    int64_t end_ns = clock_now_ns() + CALL_MS * NS_PER_MS;
+    for (int events = 0; more && in_time && events < EVENTS_MOST; events++) {
         struct hello hello;
         int socket;
         size_t which;
@@ -269,6 +273,7 @@ uint64_t world_newcomers(struct world *world, uint64_t step, int most)
             break;
         case LISTENER_WATCHED:
             hear(door, (int)which, world);
+            in_time = clock_now_ns() < end_ns; /* one that cannot be reached ends the look */
             break;
         case LISTENER_TIMEOUT:
         case LISTENER_CANCELLED:
@@ -278,8 +283,8 @@ uint64_t world_newcomers(struct world *world, uint64_t step, int most)
     int64_t now_ns = clock_now_ns();
     for (int i = door->count - 1; i >= 0; i--) {
         const struct visitor *visitor = &door->visitors[i];
-        if (!visitor->admitted && now_ns >= visitor->until_ns)
-            dismiss(door, i);
+        if (!visitor->admitted && in_time && now_ns >= visitor->until_ns)
+            dismiss(door, i); /* its knock is not among those that wait */
         else if (visitor->admitted && visitor->knock.after < wanted)
             wanted = visitor->knock.after;
     }

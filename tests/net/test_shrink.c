@@ -413,8 +413,8 @@ static void *shrink_in_thread(void *context)
     return NULL;
 }
 
-/* A newcomer knocks at the door. */
-static void knock(struct world *world, uint64_t token, const union address *at)
+/* A newcomer knocks at the door. Returns its connection. */
+static int knock(const struct world *world, uint64_t token, const union address *at)
 {
     struct {
         struct control_head head;
@@ -427,9 +427,7 @@ static void knock(struct world *world, uint64_t token, const union address *at)
     cr_assert(world_door(world, &door));
     cr_assert_eq(listener_join(&door, token, HELLO_NEWCOMER, 20000, &socket), 0);
     cr_assert_eq(control_send(socket, &message, sizeof message, NULL, 0, 20000), 0);
-    while (world_newcomers(world, 1, 0) == UINT64_MAX)
-        clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
-    stream_close(&socket);
+    return socket;
 }
 
 /* Two ranks shrink. A newcomer was stopped after its knock: its socket listens, and it answers
@@ -451,7 +449,10 @@ static int meet_silent_newcomer(void)
     for (int i = 0; i < 4; i++)
         reunions[i / 2]->at[i % 2] = reunions[i % 2]->listener.address;
     reunions[0]->door = door_open(&here, false, &options);
-    knock(&members[0].failed, options.token, &at);
+    int knocker = knock(&members[0].failed, options.token, &at);
+    while (world_newcomers(&members[0].failed, 1, 0) == UINT64_MAX)
+        clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+    stream_close(&knocker);
     for (int i = 0; i < 2; i++)
         cr_assert_eq(pthread_create(&threads[i], NULL, shrink_in_thread, &members[i]), 0);
     for (int i = 0; i < 2; i++)
@@ -479,4 +480,49 @@ Test(shrink_take_back, no_rank_waits_for_a_silent_newcomer, .timeout = 120)
     for (int trial = 0; trial < 3 && connections != 2; trial++)
         connections = meet_silent_newcomer();
     cr_expect_eq(connections, 2);
+}
+
+/* -------- a door ------------------------------------------------------------------------------ */
+
+static int answers(const int *sockets, int count)
+{
+    int found = 0;
+    for (int i = 0; i < count; i++) {
+        char byte;
+        found += recv(sockets[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+    }
+    return found;
+}
+
+/* The newcomers' port takes no more connections, as behind a firewall. Between two looks a rank can
+ * do a step, so that the other ranks do not find it silent. */
+Test(shrink_door, one_look_waits_for_one_newcomer_only, .timeout = 120)
+{
+    enum { NEWCOMERS = 4, FILLERS = 3 };
+    const struct world_options options = {.job = "", .token = 7};
+    struct reunion *m = rank_of(0, 1);
+    struct world world = {.size = 1, .reunion = m};
+    union address here = address_loopback(), at = here;
+    int deaf, knockers[NEWCOMERS], fillers[FILLERS], before = 0;
+    cr_assert_eq(stream_listen(&at, &deaf), 0);
+    cr_assert_eq(address_of_socket(deaf, &at), 0);
+    cr_assert_eq(listen(deaf, 0), 0);
+    for (int i = 0; i < FILLERS; i++)
+        (void)stream_connect(&at, 100, &fillers[i]);
+    m->door = door_open(&here, false, &options);
+    cr_assert(m->door);
+    for (int i = 0; i < NEWCOMERS; i++)
+        knockers[i] = knock(&world, options.token, &at);
+    while (before < NEWCOMERS) {
+        cr_assert_eq(world_newcomers(&world, 1, 0), UINT64_MAX);
+        int now = answers(knockers, NEWCOMERS);
+        cr_assert_leq(now, before + 1);
+        before = now;
+    }
+    for (int i = 0; i < NEWCOMERS; i++)
+        stream_close(&knockers[i]);
+    for (int i = 0; i < FILLERS; i++)
+        stream_close(&fillers[i]);
+    stream_close(&deaf);
+    reunion_close(&m);
 }
