@@ -93,18 +93,27 @@ static int door_listen(struct door *door, const union address *at)
     return listener_open(&door->listener, at, VISITORS);
 }
 
+/* A rank without a door works on. */
+static void warn_of_door(int error)
+{
+    if (error != 0)
+        log_warn("join: no newcomer can enter at this worker: %s", strerror(error));
+}
+
 struct door *door_open(const union address *here, bool first, const struct world_options *options)
 {
     struct rendezvous place;
     struct door *door = door_new(options);
-    if (!door)
+    if (!door) {
+        warn_of_door(ENOMEM);
         return NULL;
+    }
     union address at = *here;
     if (first && rendezvous_parse(options->rendezvous, &place) == STATUS_OK)
         address_set_port(&at, place.port);
     /* The rendezvous may have had another address of this host, or another program has its port. */
     if (door_listen(door, &at) != 0)
-        door_listen(door, here);
+        warn_of_door(door_listen(door, here));
     return door;
 }
 
@@ -598,7 +607,7 @@ enum status world_join(struct world **out, const struct world_options *options)
     TRY(shrink_next_world(out, &outside, a));
     union address here = (*out)->reunion->listener.address;
     address_set_port(&here, 0);
-    door_listen((*out)->reunion->door, &here);
+    warn_of_door(door_listen((*out)->reunion->door, &here));
 out:
     reunion_close(&outside.reunion);
     return status;
