@@ -518,6 +518,8 @@ int secure_begin(int socket, bool accepted)
     if (!session)
         return ENOMEM;
     int error = 0;
+    ERR_clear_error();
+    (void)error_of(session, SSL_do_handshake(session->ssl)); /* now: the lock may take long */
     monitor_enter(&secure.lock);
     CHECK(!session_of(socket));
     atomic_store_explicit(&secure.sessions[socket], session, memory_order_release);
@@ -526,9 +528,6 @@ int secure_begin(int socket, bool accepted)
         session_free(session);
     } else if (!accepted) {
         step(session);
-    } else {
-        ERR_clear_error();
-        (void)error_of(session, SSL_do_handshake(session->ssl)); /* its first message may be here */
     }
     monitor_leave(&secure.lock);
     return error;
