@@ -352,11 +352,19 @@ static void put_off(struct listener *listener, int error)
     listener->put_off_ns = clock_now_ns() + ACCEPT_AGAIN_MS * NS_PER_MS;
 }
 
+/* When it may be dropped for the next one. */
+static int64_t old_ns(const struct pending *pending)
+{
+    int64_t rest_ms =
+        pending->shakes ? HELLO_SHAKE_MS - HELLO_SHAKE_YOUNG_MS : HELLO_WAIT_MS - HELLO_YOUNG_MS;
+    return pending->until_ns - rest_ms * NS_PER_MS;
+}
+
 static int find_oldest(const struct listener *listener)
 {
     int oldest = 0;
     for (int i = 1; i < listener->pending_count; i++)
-        oldest = listener->pending[i].until_ns < listener->pending[oldest].until_ns ? i : oldest;
+        oldest = old_ns(&listener->pending[i]) < old_ns(&listener->pending[oldest]) ? i : oldest;
     return oldest;
 }
 
@@ -365,9 +373,8 @@ static int64_t accepts_at_ns(const struct listener *listener)
 {
     if (listener->pending_count < HELLO_PENDING)
         return listener->put_off_ns;
-    const struct pending *oldest = &listener->pending[find_oldest(listener)];
-    int64_t old_ns = oldest->until_ns - (HELLO_WAIT_MS - HELLO_YOUNG_MS) * NS_PER_MS;
-    return old_ns > listener->put_off_ns ? old_ns : listener->put_off_ns;
+    int64_t at_ns = old_ns(&listener->pending[find_oldest(listener)]);
+    return at_ns > listener->put_off_ns ? at_ns : listener->put_off_ns;
 }
 
 /* How long ago a connection without any bytes was made; 0: it has bytes. It may have waited long to
@@ -383,6 +390,16 @@ static int64_t silent_ns(int socket)
     return info.tcpi_last_data_recv * NS_PER_MS;
 }
 
+/* A busy rank may take long to continue the handshake. The limit is extended once, so a stranger
+ * gains nothing by further bytes. */
+static void extend_for_handshake(struct pending *pending)
+{
+    if (pending->shakes || !secure_has_heard(pending->socket))
+        return;
+    pending->shakes = true;
+    pending->until_ns += (HELLO_SHAKE_MS - HELLO_WAIT_MS) * NS_PER_MS;
+}
+
 static void accept_all(struct listener *listener)
 {
     for (int i = 0; i < HELLO_PENDING && clock_now_ns() >= accepts_at_ns(listener); i++) {
@@ -392,10 +409,12 @@ static void accept_all(struct listener *listener)
         if (error != 0)
             return;
         if (listener->pending_count == HELLO_PENDING)
-            drop(listener, find_oldest(listener), "sent nothing while many others arrived");
-        listener->pending[listener->pending_count++] = (struct pending){
-            .socket = socket,
-            .until_ns = clock_now_ns() + HELLO_WAIT_MS * NS_PER_MS - silent_ns(socket)};
+            drop(listener, find_oldest(listener), "sent no hello while many others arrived");
+        struct pending *pending = &listener->pending[listener->pending_count++];
+        *pending = (struct pending){.socket = socket,
+                                    .until_ns = clock_now_ns() + HELLO_WAIT_MS * NS_PER_MS -
+                                                silent_ns(socket)};
+        extend_for_handshake(pending);
     }
 }
 
@@ -431,9 +450,11 @@ static bool find_hello(struct listener *listener, struct hello *hello, int *sock
     for (int p = 0, i = 0; p < polled; p++) {
         struct pending *pending = &listener->pending[i];
         enum control_read got = CONTROL_NOTHING;
-        if (listener->polls[1 + p].revents != 0)
+        /* The handshakes of those before it may have taken long, so poll(2)'s findings are old. */
+        if (listener->polls[1 + p].revents != 0 || clock_now_ns() >= pending->until_ns)
             got = control_read(pending->socket, &pending->hello, sizeof *hello, sizeof *hello,
                                &pending->input);
+        extend_for_handshake(pending);
         if (got == CONTROL_OTHER ||
             (got == CONTROL_MESSAGE && pending->hello.head.type == CONTROL_HELLO)) {
             *hello = pending->hello;

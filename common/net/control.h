@@ -144,7 +144,11 @@ enum {
     HELLO_WAIT_MS = 5000,  /* a connection without a hello by then is dropped */
     HELLO_PENDING = 64,    /* connections without a hello; further ones wait to be accepted */
     HELLO_YOUNG_MS = 1000, /* after it one is dropped for the next one */
-    HELLO_NEWCOMER = -1,   /* the rank of a process that joins a running world (shrink_join.c) */
+    /* The same limits once a handshake of TLS has begun: it takes both ends processor time. For the
+     * second one HELLO_PENDING strangers that begin a handshake can keep the next ones out. */
+    HELLO_SHAKE_MS = 60000,
+    HELLO_SHAKE_YOUNG_MS = 30000,
+    HELLO_NEWCOMER = -1, /* the rank of a process that joins a running world (shrink_join.c) */
 };
 
 /* The first message on a connection; its value is the rank. */
@@ -164,7 +168,8 @@ bool hello_is_of(const struct hello *hello, uint64_t job, int world_size);
 
 struct pending {
     int socket;
-    int64_t until_ns; /* HELLO_WAIT_MS after it was made */
+    int64_t until_ns; /* HELLO_WAIT_MS after it was made; shakes: HELLO_SHAKE_MS */
+    bool shakes;      /* its handshake of TLS has begun */
     struct control_input input;
     struct hello hello;
 };

@@ -276,10 +276,96 @@ Test(secure, a_member_that_has_waited_is_not_silent)
     int64_t before_ns = clock_now_ns();
     cr_assert_eq(listener_wait(&listener, 1, NULL, 0, &found, &other, NULL), LISTENER_TIMEOUT);
     cr_assert_eq(listener.pending_count, 1);
-    cr_expect_geq(listener.pending[0].until_ns, before_ns + HELLO_WAIT_MS * NS_PER_MS);
+    cr_expect_geq(listener.pending[0].until_ns, before_ns + HELLO_SHAKE_MS * NS_PER_MS);
     int theirs = await_hello(5);
     stream_close(&ours);
     stream_close(&theirs);
+    end();
+}
+
+/* Looks once. No hello is there. */
+static void look(void)
+{
+    struct hello found;
+    int other;
+    cr_assert_eq(listener_wait(&listener, 1, NULL, 0, &found, &other, NULL), LISTENER_TIMEOUT);
+}
+
+/* As if the connections had been made so much earlier. */
+static void age_all(int64_t ms)
+{
+    for (int i = 0; i < listener.pending_count; i++)
+        listener.pending[i].until_ns -= ms * NS_PER_MS;
+}
+
+static int connect_plainly(const void *bytes, size_t count)
+{
+    int plain = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert_eq(connect(plain, &listener.address.any, sizeof listener.address.v4), 0);
+    cr_assert_eq(send(plain, bytes, count, 0), (ssize_t)count);
+    return plain;
+}
+
+/* Connects one that has begun a handshake, or is silent, and waits until it is accepted. */
+static int connect_slowly(bool begins)
+{
+    int slow = connect_plainly("\x16", begins), before = listener.pending_count;
+    for (int64_t until_ns = deadline_ms(LONG_MS);
+         listener.pending_count == before && clock_now_ns() < until_ns;)
+        look();
+    cr_assert_eq(listener.pending_count, before + 1);
+    return slow;
+}
+
+/* A rank on a busy host. A stranger that sends one byte after the other is dropped in the end. */
+Test(secure, a_slow_handshake_has_its_time)
+{
+    struct capture capture;
+    begin();
+    capture_start(&capture);
+    int silent = connect_slowly(false), slow = connect_slowly(true);
+    age_all(HELLO_WAIT_MS);
+    look();
+    cr_expect_eq(listener.pending_count, 1);
+    cr_assert_eq(send(slow, "\x03", 1, 0), 1);
+    look();
+    cr_expect_eq(listener.pending_count, 1);
+    age_all(HELLO_SHAKE_MS - HELLO_WAIT_MS);
+    look();
+    cr_expect_eq(listener.pending_count, 0);
+    capture_stop(&capture);
+    close(silent);
+    close(slow);
+    end();
+}
+
+/* A silent one is dropped for the next one; the handshakes have longer. */
+Test(secure, the_next_ones_do_not_displace_a_slow_handshake)
+{
+    struct capture capture;
+    int theirs[HELLO_PENDING], shaking = 0;
+    begin();
+    capture_start(&capture);
+    for (int i = 0; i < HELLO_PENDING; i++)
+        theirs[i] = connect_slowly(i != 1);
+    age_all(HELLO_YOUNG_MS);
+    int next = connect_plainly("\x16", 1), last = connect_plainly("\x16", 1);
+    for (int i = 0; i < 4; i++)
+        look();
+    for (int i = 0; i < listener.pending_count; i++)
+        shaking += listener.pending[i].shakes;
+    capture_stop(&capture);
+    cr_expect(strstr(capture.text, "sent no hello while"), "%s", capture.text);
+    cr_expect_eq(shaking, HELLO_PENDING);
+    for (int i = 0; i < HELLO_PENDING; i++) {
+        char byte;
+        errno = 0;
+        ssize_t got = recv(theirs[i], &byte, 1, MSG_DONTWAIT);
+        cr_expect_eq(got < 0 && errno == EAGAIN, i != 1, "connection %d", i);
+        close(theirs[i]);
+    }
+    close(next);
+    close(last);
     end();
 }
 

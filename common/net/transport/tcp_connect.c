@@ -5,7 +5,7 @@
  * exchange messages, the higher node connects and says hello (common/net/control.h): magic,
  * version, the run's id, its node. Workers need all servers; without servers they need all workers.
  * Then no endpoint listens any more. A stranger can connect only while the ranks connect. It must
- * send the run's id within HELLO_WAIT_MS, and delays no rank.
+ * send the run's id within HELLO_WAIT_MS, with TLS HELLO_SHAKE_MS, and delays no rank.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -144,6 +144,15 @@ static enum status let_in(struct opening *opening, struct transport *transport)
         transport_node_text(transport, missing).text, (double)opening->world->timeout_ms / 1000);
 }
 
+static const char *handshake_advice(int error)
+{
+    if (error == EKEYREJECTED || error == EPROTO)
+        return "do all ranks have one --secure folder?";
+    return error == ETIMEDOUT ? "a slow start needs a larger --startup-timeout"
+                              : "that rank has ended, or has dropped this one; its first lines say "
+                                "why";
+}
+
 /* The other ends have accepted this one, so a handshake of TLS that is left is about to end. From
  * here on tcp.c's epoll must see every change. */
 static enum status settle(const struct opening *opening, struct transport *transport)
@@ -154,9 +163,9 @@ static enum status settle(const struct opening *opening, struct transport *trans
         int error = fd < 0 ? 0 : secure_settle(fd, deadline_ns);
         if (error != 0)
             return FAIL(error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT,
-                        "tcp: the handshake of TLS with %s: %s; do all ranks have one --secure "
-                        "folder?",
-                        transport_node_text(transport, node).text, strerror(error));
+                        "tcp: the handshake of TLS with %s: %s; %s",
+                        transport_node_text(transport, node).text, strerror(error),
+                        handshake_advice(error));
     }
     return STATUS_OK;
 }
