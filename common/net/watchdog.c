@@ -83,6 +83,13 @@ enum { EXIT_FAILED = 1, EXIT_SIGNALLED = 143 };
 
 enum { WATCHDOG_LAST_WORD_S = 5 };
 
+/* From now on the process ends after WATCHDOG_LAST_WORD_S at the latest, by SIGALRM: stderr may
+ * have no reader, and another thread may wait for one with the lock of the messages. */
+static void limit_last_word(void)
+{
+    alarm(WATCHDOG_LAST_WORD_S);
+}
+
 /* Makes the thread check its state now. */
 static void wake(struct watchdog *watchdog)
 {
@@ -114,12 +121,11 @@ static enum control_read read_frame(struct watchdog_link *link)
  * Called before the last message: from now on no other thread of this process writes to stderr or
  * stdout. MPI reports every connection that closes between the end of the first rank and the end of
  * the last one. Another thread may be about to print the line of a step. Sleeps until earlier
- * output has reached the user. stderr may have no reader, so SIGALRM ends the process after
- * WATCHDOG_LAST_WORD_S at the latest.
+ * output has reached the user.
  */
 static void silence_output(void)
 {
-    alarm(WATCHDOG_LAST_WORD_S);
+    limit_last_word();
     log_take_over();
     clock_sleep_until_ns(clock_now_ns() + WATCHDOG_LINGER_NS);
 }
@@ -183,6 +189,7 @@ static void watch_start(struct watchdog *watchdog, int64_t now_ns)
     if (watchdog->asked_ns && now_ns - watchdog->asked_ns >= NS_PER_S / 2) {
         /* The rank that ended first has logged its reason, or its launcher has. This rank is not at
          * fault. */
+        limit_last_word();
         log_message(options->rank == 0 ? LOG_INFO : LOG_DEBUG,
                     "asked to end (SIGTERM) while %s: if no user asked for this, another rank "
                     "ended first",
@@ -192,6 +199,7 @@ static void watch_start(struct watchdog *watchdog, int64_t now_ns)
     int64_t limit_ns = options->meet_timeout_ms * NS_PER_MS + turn_ns(options->rank);
     if (now_ns - watchdog->started_ns < limit_ns)
         return;
+    limit_last_word();
     log_error("rank %d is still %s after %g s: some rank was not started, is stopped, or its host "
               "cannot be reached; a slow start needs a larger --startup-timeout",
               options->rank, doing, (double)options->meet_timeout_ms / 1000);
@@ -310,6 +318,7 @@ static void was_stopped(struct watchdog *watchdog, int64_t late_ns)
         left = left || watchdog->ranks[rank].state == WATCHDOG_GONE;
     if (!left)
         return;
+    limit_last_word();
     log_error(
         "rank 0 on %s was stopped, or its host suspended, for %lld s: longer than the others wait",
         watchdog->ranks[0].host, (long long)(late_ns / NS_PER_S));
@@ -379,10 +388,13 @@ static void rank0_lost(struct watchdog *watchdog, bool closed, int64_t now_ns)
     if (watchdog->trouble == WATCHDOG_NONE) {
         watchdog->trouble = closed ? WATCHDOG_ENDED : WATCHDOG_SILENT;
         watchdog->trouble_ns = now_ns;
+        limit_last_word();
         log_take_over();
+        alarm(0); /* this rank's turn may be later */
     }
     if (now_ns - watchdog->trouble_ns < follower_turn_ns(watchdog))
         return;
+    limit_last_word();
     if (closed)
         log_error("rank 0 on %s has ended in the middle of the run: killed, or crashed",
                   watchdog->ranks[0].host);
