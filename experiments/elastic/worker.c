@@ -241,17 +241,21 @@ static enum status check_finite(const struct generation *g)
 
 /* The next generation continues where the worker ends that has done the most steps. Workers are at
  * most one step apart, and all but newcomers have weights once one has done a step. `newcomer`:
- * this process is one. If worker 0 should have weights, but nobody has, they are lost. */
+ * this process is one. If worker 0 should have weights, but nobody has, they are lost. *leaving:
+ * workers that want to leave before the next step. */
 static enum status agree_on_start(struct generation *g, struct world *world, int64_t batch,
-                                  bool newcomer)
+                                  bool newcomer, int *leaving)
 {
     enum status status = STATUS_OK;
     struct standing {
         struct position position;
-        int32_t has_weights, has_begun;
-    } mine = {.has_weights = g->weights != NULL, .has_begun = newcomer || g->began};
+        int32_t has_weights, has_begun, leaves, unused;
+    } mine = {.has_weights = g->weights != NULL,
+              .has_begun = newcomer || g->began,
+              .leaves = wants_to_leave(g)};
     struct standing *all = calloc((size_t)world->size, sizeof *all);
     int ahead = 0, with_weights = 0;
+    *leaving = 0;
     if (!all)
         TRY(FAIL(STATUS_NO_MEMORY, "no memory for %d workers", world->size));
     if (g->weights)
@@ -260,6 +264,7 @@ static enum status agree_on_start(struct generation *g, struct world *world, int
     TRY(world_gather(world, NULL, &mine, sizeof mine, all));
     for (int rank = 0; rank < world->size; rank++) {
         with_weights += all[rank].has_weights;
+        *leaving += all[rank].leaves;
         ahead = all[rank].position.step > all[ahead].position.step ? rank : ahead;
     }
     if (with_weights == 0 && all[0].has_begun)
@@ -277,12 +282,12 @@ static enum status one_generation(const struct config *job, struct generation *g
 {
     enum status status;
     const bool again = roll->count > 0;
-    int lost;
+    int lost, leaving;
     struct config config = *job; /* config_resolve fills in values of this world */
     if ((newcomer || again) && config.radix > world->size)
         config.radix = world->size > 2 ? world->size : 2;
     TRY(config_resolve(&config, world));
-    TRY(agree_on_start(g, world, config.batch, newcomer));
+    TRY(agree_on_start(g, world, config.batch, newcomer, &leaving));
     TRY(call_roll(roll, world, g->start.step, &lost));
     if (lost == 0) /* an error had another reason than an end */
         log_release_errors();
@@ -291,6 +296,8 @@ static enum status one_generation(const struct config *job, struct generation *g
         log_info("is now worker %d of %d, after step %llu", world->rank, world->size,
                  (unsigned long long)g->start.step);
     open_doors(job, world);
+    if (leaving > 0)
+        return STATUS_STOPPED;
     TRY(train_generation(&config, world, g));
     status = world_barrier(world, NULL); /* a worker that has lost the last average gets it */
 out:
@@ -331,6 +338,29 @@ out:
     return status;
 }
 
+/* Failed generations that follow each other without a step and with the same members. */
+struct failures {
+    int count, size, newest; /* newest: identity of the last worker, which rises with newcomers */
+    uint64_t step;
+};
+
+static enum status count_failure(struct failures *failures, const struct config *config,
+                                 const struct generation *g, const struct world *world)
+{
+    enum { FAILURES_MOST = 3 };
+    const uint64_t step = g->start.step;
+    const int newest = world_identity(world, world->size - 1);
+    if (world->size != failures->size || newest != failures->newest || step != failures->step)
+        *failures = (struct failures){0, world->size, newest, step};
+    if (++failures->count < FAILURES_MOST)
+        return STATUS_OK;
+    return FAIL(STATUS_TRANSPORT,
+                "--elastic: %d generations in a row failed after step %llu with the same %d "
+                "workers, expected a step within --timeout %g; read the errors before, and start "
+                "the job again, with a larger --timeout for slow workers",
+                FAILURES_MOST, (unsigned long long)step, world->size, config->timeout);
+}
+
 enum departure { STAYS, LEAVES, ALL_LEAVE };
 
 /* Whether this worker leaves now that all have agreed to meet. */
@@ -355,6 +385,7 @@ static enum status train_in_worlds(const struct config *config, struct generatio
                                    enum departure *departure)
 {
     enum status status;
+    struct failures failures = {0};
     log_hold_errors();
     for (;;) {
         struct world *next;
@@ -367,6 +398,8 @@ static enum status train_in_worlds(const struct config *config, struct generatio
         }
         if (status == STATUS_OK || *departure != STAYS || !elastic_goes_on(status))
             goto out;
+        if (status != STATUS_STOPPED)
+            TRY(count_failure(&failures, config, g, *world));
         world_newcomers(*world, g->weights ? g->own.step : 0,
                         generation_workers_most(config, g->dataset));
         world_fail(*world, status, "another rank has left this world");
