@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "common/net/transport/transport_impl.h"
 
 enum { SERVER = 1, FLOATS = 100000 };
@@ -49,6 +50,33 @@ Test(mpi, a_message_is_received_with_its_payload)
     }
     cr_assert_eq(transport_flush(endpoint[NODE_WORKER]), STATUS_OK);
     transport_slot_fini(&slot, endpoint[NODE_SERVER]);
+    stop();
+}
+
+/* Otherwise the end of the text would be what happened to be in memory. */
+Test(mpi, a_report_shorter_than_its_header_says_is_refused)
+{
+    struct message failed = {
+        .kind = MESSAGE_FAILED, .length = TRANSPORT_WORDS_BYTES, .dtype = MESSAGE_FLOAT32};
+    char words[TRANSPORT_WORDS_BYTES] = "a report";
+    uint8_t header[MESSAGE_HEADER_BYTES];
+    start();
+    struct transport *worker = endpoint[NODE_WORKER];
+    failed.run_id = world->run_id;
+    message_encode(&failed, header);
+    worker->embedded = true; /* only then ranks report */
+    log_set_level(LOG_SILENT);
+    for (int whole = 0; whole < 2; whole++) {
+        cr_assert_eq(transport_mpi_ops.notify(worker, 0, header, words, whole ? sizeof words : 8),
+                     STATUS_OK);
+        for (int i = 0; i < 1000 && !worker->ops->is_empty(worker); i++)
+            clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+        cr_expect_eq(transport_mpi_ops.look(worker), whole ? STATUS_TRANSPORT : STATUS_PROTOCOL);
+        cr_expect_eq(worker->heard, whole);
+    }
+    log_set_level(LOG_INFO);
+    cr_expect_str_eq(worker->words, words);
+    worker->embedded = false;
     stop();
 }
 

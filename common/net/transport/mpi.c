@@ -334,7 +334,7 @@ static enum status take_unposted(struct transport *transport, int tag, uint8_t *
     enum status status;
     MPI_Comm comm = endpoint_of(transport)->shared->comm;
     MPI_Status about;
-    int found = 0;
+    int found = 0, count = 0;
     TRY(status_from_mpi(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &found, &about), "MPI_Iprobe"));
     *here = found;
     if (!found)
@@ -342,9 +342,17 @@ static enum status take_unposted(struct transport *transport, int tag, uint8_t *
     TRY(status_from_mpi(
         MPI_Recv(bytes, (int)size, MPI_BYTE, about.MPI_SOURCE, tag, comm, MPI_STATUS_IGNORE),
         "MPI_Recv"));
-    TRY(transport_accept(transport, bytes, MESSAGE_HEADER_BYTES,
-                         topology_node(&transport->topology, about.MPI_SOURCE, transport->role),
+    TRY(status_from_mpi(MPI_Get_count(&about, MPI_BYTE, &count), "MPI_Get_count"));
+    int node = topology_node(&transport->topology, about.MPI_SOURCE, transport->role);
+    TRY(transport_accept(transport, bytes, size_smaller((size_t)count, MESSAGE_HEADER_BYTES), node,
                          message));
+    bool notice = tag == TAG_NOTICE;
+    if (notice != transport_comes_without_slot(message) ||
+        (size_t)count != MESSAGE_HEADER_BYTES + (notice ? message->length : 0))
+        TRY(FAIL(STATUS_PROTOCOL,
+                 "%s sent a message of %d bytes that was refused: its header says another length "
+                 "or kind; does every host run the same psring?",
+                 transport_node_text(transport, node).text, count));
 out:
     return status;
 }
