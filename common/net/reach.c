@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "common/base/clock.h"
 #include "common/base/descriptors.h"
@@ -87,6 +88,13 @@ struct offer {
     union address at[OFFERS_MOST]; /* with the port */
 };
 
+/* It has given up after ANSWER_MS and tries again. A send to it would succeed. */
+static bool has_given_up(int socket)
+{
+    char byte;
+    return recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 /* Rank 0: awaits one rank of every other host. */
 static enum status answer_all(struct world *world, struct listener *listener)
 {
@@ -105,7 +113,7 @@ static enum status answer_all(struct world *world, struct listener *listener)
             break;
         int rank = hello.head.value;
         bool ours = hello_is_of(&hello, world->run_id, world->size) && rank > 0 &&
-                    world->host_numbers[rank] == rank;
+                    world->host_numbers[rank] == rank && !has_given_up(socket);
         if (ours && control_send(socket, &answer, sizeof answer, NULL, 0, ANSWER_MS) == 0 &&
             !come[rank]) {
             if (address_is_loopback(world->address))
