@@ -147,7 +147,7 @@ enum {
     /* The same limits once a handshake of TLS has begun: it takes both ends processor time. For the
      * second one HELLO_PENDING strangers that begin a handshake can keep the next ones out. */
     HELLO_SHAKE_MS = 60000,
-    HELLO_SHAKE_YOUNG_MS = 30000,
+    HELLO_SHAKE_YOUNG_MS = 15000,
     HELLO_NEWCOMER = -1, /* the rank of a process that joins a running world (shrink_join.c) */
 };
 
