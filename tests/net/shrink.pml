@@ -30,6 +30,11 @@
  * none. It restores its earlier promise, and so do the members that hear of it. Its epoch is not used
  * again.
  *
+ * With ENDS a world may end with its results. Its ranks then refuse connections like dead ones. A rank
+ * that was stopped, or slow, may find them so although they have continued without it. It counts no rank
+ * as known dead (`away`), until all ranks of its world have been in it after that. It never counts those
+ * that were silent to it (`doubted`).
+ *
  * Source: Lotem, Keidar, Dolev 1997, "Dynamic voting for consistent primary components".
  *
  * Faults of the model: a rank dies, and its host then refuses connections; a host vanishes and
@@ -42,6 +47,8 @@
  * run: -DN=4 -DNEWCOMER -DDEATHS=1 -DSTOPS=1 -DMORTAL=1 -DSTOPPABLE=4
  * run: -DN=4 -DNEWCOMER -DSTOPS=2 -DSTOPPABLE=1
  * run: -DN=4 -DNEWCOMER -DDEATHS=2 -DCRASHES_ONLY
+ * run: -DN=3 -DENDS -DSTOPS=2
+ * run: -DN=3 -DENDS -DDEATHS=1 -DSTOPS=1
  * ends: -DN=3 -DDEATHS=1 -DSTOPS=1 -DCUTS=1
  * fault split_brain: -DN=3 -DSTOPS=1 -DFAULT_NO_QUORUM
  * fault two_worlds: -DN=3 -DDEATHS=1 -DSTOPS=1 -DFAULT_SUBTRACT_DEAD
@@ -52,6 +59,7 @@
  * fault split_brain: -DN=4 -DNEWCOMER -DDEATHS=1 -DSTOPS=1 -DFAULT_NO_FOUNDER
  * fault split_brain: -DN=4 -DNEWCOMER -DSTOPS=2 -DSTOPPABLE=1 -DFAULT_BASE_ONLY
  * fault split_brain: -DN=3 -DDEATHS=1 -DSTOPS=2 -DFAULT_TAKE_BACK
+ * fault two_results: -DN=3 -DENDS -DSTOPS=1 -DFAULT_TRUST
  */
 
 #ifndef DEATHS
@@ -163,6 +171,18 @@ bool came_back;     /* a world has members or an epoch that do not follow from t
 bool gave_up;       /* a rank ends with an error although no rank was stopped or silent */
 bool out_of_epochs; /* the model is too small: raise EPOCHS */
 
+#ifdef ENDS
+byte results; /* the ranks of the first world that has ended with its results */
+byte away;    /* ranks that were stopped, and may have been left out since */
+bool two_results; /* a property: a rank of another world ends with results, too */
+byte doubted[N]; /* ranks that were silent to it since it entered its world */
+#define KNOWN_DEAD (HAS(away, me) -> 0 : refusing & ~doubted[me])
+#define DOUBT(set) doubted[me] = doubted[me] | (set)
+#else
+#define KNOWN_DEAD refusing
+#define DOUBT(set) skip
+#endif
+
 byte deaths = DEATHS, stops = STOPS, cuts = CUTS;
 
 #define HELLO(c, i) hello[(c) * N + (i)]
@@ -200,7 +220,7 @@ byte deaths = DEATHS, stops = STOPS, cuts = CUTS;
 #ifdef FAULT_NO_QUORUM
 #define SETTLED(s, m) true
 #else
-#define SETTLED(s, m) (((s) & ~(m) & ~refusing) == 0 || \
+#define SETTLED(s, m) (((s) & ~(m) & ~KNOWN_DEAD) == 0 || \
     2 * COUNT((s) & (m)) > COUNT(s) || \
     (2 * COUNT((s) & (m)) == COUNT(s) && (LOWEST(s) & (m)) != 0))
 #endif
@@ -260,6 +280,9 @@ inline pass()
         od;
         i = 0;
         ready[me] = 0;
+#ifdef ENDS
+        doubted[me] = 0;
+#endif
         disconnect();
         phase[me] = RUN
     }
@@ -471,6 +494,13 @@ inline decide()
 #define PROMISED 0
 #endif
 #define MISSING (OTHERS(world[me] | PROMISED) & ~came[me] & ~refusing)
+/* A leader waits for no longer than the time-out, after which a rank knows that it was slow. */
+#if defined(ENDS) && !defined(FAULT_TRUST)
+#define SLOW(set, i) (HAS(set, i) && phase[i] == RUN -> BIT(i) : 0)
+#define LEAVE_BEHIND(set) away = away | SLOW(set, 0) | SLOW(set, 1) | SLOW(set, 2)
+#else
+#define LEAVE_BEHIND(set) skip
+#endif
 #define UNREADY (OTHERS(members[me]) & ~ready[me])
 /* A member that has left the leader. */
 #define GONE(i) (HAS(OTHERS(members[me]), i) && (!CONNECTED(me, i) || HAS(refusing, i)))
@@ -478,6 +508,8 @@ inline decide()
 #define LEFT(i) (HAS(OTHERS(world[me]), i) && !HAS(silent, i) && \
     !(phase[i] == RUN && passed[i] == passed[me]) && \
     !(phase[i] != RUN && phase[i] < ENDED && decided[i] == passed[me]))
+/* A member that is not in the world now. */
+#define ELSEWHERE(i) (HAS(OTHERS(world[me]), i) && !(phase[i] == RUN && passed[i] == passed[me]))
 #ifdef ALL_CANDIDATES
 #define IS_CANDIDATE(c) true
 #else
@@ -530,6 +562,9 @@ inline forget(r)
     came[r] = 0;
     members[r] = 0;
     earlier[r] = 0;
+#ifdef ENDS
+    doubted[r] = 0;
+#endif
 #ifdef NEWCOMER
     founders[r] = 0;
     missing[r] = 0;
@@ -562,6 +597,22 @@ inline give_up()
     };
     goto end_of_part
 }
+
+#ifdef ENDS
+inline finish()
+{
+    d_step {
+        two_results = results != 0 && !HAS(results, me);
+        assert(!two_results);
+        results = results | world[me];
+        disconnect();
+        forget(me);
+        phase[me] = ENDED;
+        refusing = refusing | BIT(me)
+    };
+    goto end_of_part
+}
+#endif
 
 #ifdef NEWCOMER
 #define CHOOSE() if :: !added -> invites = true :: true fi
@@ -614,6 +665,14 @@ end_outside:
 #endif
 end_run:
         if /* a collective fails, or a newcomer has knocked */
+#ifdef ENDS
+        :: atomic { !ANY(ELSEWHERE) || HAS(results, me) -> finish() }
+        :: atomic {
+            HAS(away, me) && !ANY(ELSEWHERE) && (world[me] & stopped) == 0 ->
+            away = away & ~BIT(me);
+            goto end_run
+        }
+#endif
         :: atomic { ANY(LEFT) -> retreat() }
 #ifdef NEWCOMER
         :: atomic { passed[me] == 0 && OTHERS(world[me]) != 0 -> retreat() }
@@ -646,7 +705,7 @@ ask:
 #else
         :: atomic { closed[me] || HAS(refusing, c) -> seek(0) }
 #endif
-        :: atomic { EXPIRES(BIT(c)) -> SPEND_CUT(BIT(c)); seek(c + 1) }
+        :: atomic { EXPIRES(BIT(c)) -> SPEND_CUT(BIT(c)); DOUBT(BIT(c)); seek(c + 1) }
         fi;
         if /* waits for GO */
         :: atomic { answer[me] == GO -> pass(); goto end_run }
@@ -660,6 +719,8 @@ lead:
         :: atomic {
             MISSING != 0 && LEADER_EXPIRES(MISSING) ->
             SPEND_CUT(MISSING);
+            DOUBT(MISSING);
+            LEAVE_BEHIND(MISSING);
             CHOOSE();
             decide();
             if
@@ -722,6 +783,12 @@ end_of_part:
     } unless { phase[me] >= DEAD }
 }
 
+#if defined(ENDS) && !defined(FAULT_TRUST)
+#define GO_AWAY(r) away = away | BIT(r)
+#else
+#define GO_AWAY(r) skip
+#endif
+
 #define FAULTS_OF(r) \
     :: d_step { deaths > 0 && phase[r] < ENDED && HAS(MORTAL, r) -> \
         deaths--; phase[r] = DEAD; refusing = refusing | BIT(r); stopped = stopped & ~BIT(r); \
@@ -730,7 +797,7 @@ end_of_part:
         deaths--; phase[r] = SILENT; silent = silent | BIT(r); stopped = stopped & ~BIT(r); \
         answer[r] = NOTHING; closed[r] = false; forget(r) } \
     :: d_step { stops > 0 && phase[r] < ENDED && HAS(STOPPABLE & ~stopped, r) -> \
-        stops--; stopped = stopped | BIT(r) } \
+        stops--; stopped = stopped | BIT(r); GO_AWAY(r) } \
     :: d_step { HAS(stopped, r) -> stopped = stopped & ~BIT(r) }
 
 active proctype faults()
