@@ -142,12 +142,12 @@ int control_send(int socket, void *message, size_t size, const void *data, size_
 
 enum {
     HELLO_WAIT_MS = 5000,  /* a connection without a hello by then is dropped */
-    HELLO_PENDING = 64,    /* connections without a hello; further ones wait to be accepted */
+    HELLO_PENDING = 256,   /* connections without a hello; further ones wait to be accepted */
     HELLO_YOUNG_MS = 1000, /* after it one is dropped for the next one */
     /* The same limits once a handshake of TLS has begun: it takes both ends processor time. For the
      * second one HELLO_PENDING strangers that begin a handshake can keep the next ones out. */
     HELLO_SHAKE_MS = 60000,
-    HELLO_SHAKE_YOUNG_MS = 15000,
+    HELLO_SHAKE_YOUNG_MS = 5000,
     HELLO_NEWCOMER = -1, /* the rank of a process that joins a running world (shrink_join.c) */
 };
 
