@@ -485,8 +485,8 @@ static void cannot_poll(struct listener *listener, int error)
     clock_sleep_until_ns(clock_now_ns() + ACCEPT_AGAIN_MS * NS_PER_MS);
 }
 
-/* The first connection from listener->next on that has input, by turns. `polls` has those that
- * exist. */
+/* Finds a connection that has input. It begins at listener->next, so that each gets its turn.
+ * `polls` has those that exist. */
 static bool find_watched(struct listener *listener, const int *watched, size_t count,
                          const struct pollfd *polls, size_t *which)
 {

@@ -217,7 +217,8 @@ enum status shrink_next_world(struct world **out, struct world *failed, struct a
 /* -------- newcomers (shrink_join.c) ----------------------------------------------------------- */
 
 /* A rank's door: it listens at `here`, with the port of the rendezvous if that is free and `first`
- * is true. NULL: no memory. Errors: logged. A door that cannot listen lets nobody in. */
+ * is true. NULL: no memory. Errors: logged. Through a door that cannot listen no newcomer can
+ * enter. */
 struct door *door_open(const union address *here, bool first, const struct world_options *options);
 /* After a new world: those that wanted to be in it, and are not, knock again. */
 void door_clear(struct door *door);

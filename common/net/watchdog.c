@@ -83,8 +83,8 @@ enum { EXIT_FAILED = 1, EXIT_SIGNALLED = 143 };
 
 enum { WATCHDOG_LAST_WORD_S = 5 };
 
-/* From now on the process ends after WATCHDOG_LAST_WORD_S at the latest, by SIGALRM: stderr may
- * have no reader, and another thread may wait for one with the lock of the messages. */
+/* SIGALRM now ends the process after WATCHDOG_LAST_WORD_S. stderr may have no reader, and another
+ * thread may hold the lock of the messages while it waits for one. */
 static void limit_last_word(void)
 {
     alarm(WATCHDOG_LAST_WORD_S);

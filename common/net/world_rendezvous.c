@@ -189,8 +189,9 @@ static int await_turn(const struct exchange *e, int index, struct control_head *
     return error ? error : stream_receive(socket, found, sizeof *found, world_patience_ms(world));
 }
 
-/* What the failure of the root means for another rank. Its cause may concern the root alone, such
- * as a full disk. Ranks that can continue without it must not take that for their own failure. */
+/* Returns the status of a rank that hears of the root's failure. Its cause may concern the root
+ * alone, such as a full disk. Ranks that can continue without it must not take that for their own
+ * failure. */
 static enum status status_told(const struct world *world, enum status told)
 {
     bool stays = told == STATUS_PROTOCOL || told == STATUS_TIMEOUT;

@@ -86,8 +86,8 @@ void spread_add(struct spread *spread, const struct measured *whole);
  * scale, each is at least t s / sqrt(starts) from the median. s is the larger of the pooled
  * deviation and the measurement's. `claims` (at least 1) is the number of verdicts drawn together;
  * the interval then holds for all of them with 95% (Bonferroni), if all starts spread alike. A
- * measurement whose deviation is more than twice the pooled one gets at least the 95% interval of
- * its own starts alone. Two starts can hide that it spreads more than the others: one comparison in
+ * measurement with more than twice the pooled deviation gets at least the 95% interval of its own
+ * starts. Two starts can hide that it spreads more than the others: one comparison in
  * twelve with such a measurement shows a difference that is none. Nothing changes without an
  * interval or without degrees of freedom.
  */

@@ -85,8 +85,8 @@ bool elastic_options_line(const struct config *config, char *text, size_t size)
     return line.used + 1 < size;
 }
 
-/* Whether an option decides which messages a server gets. --device is read apart, and so is
- * --share-gpu, which needs it: a server adds on the CPU, and its host may have no GPU. */
+/* Whether an option decides which messages a server gets. --device and --share-gpu do not: a server
+ * adds on the CPU, and its host may have no GPU. */
 static bool concerns_servers(const char *line)
 {
     static const char *const names[] = {

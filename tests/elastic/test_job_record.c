@@ -175,7 +175,7 @@ Test(record, that_has_no_room_delays_the_next_generation)
     folder_free(folder);
 }
 
-/* Such a job could not survive its server. */
+/* A job without a record could not survive its server. */
 Test(record, that_has_no_room_at_the_beginning_ends_the_job)
 {
     open_durable();

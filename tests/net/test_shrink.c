@@ -296,7 +296,7 @@ Test(shrink_input, a_claim_teaches_new_addresses_only)
 /* -------- a rank that was silent ----------------------------------------------------------------
  */
 
-/* It did not take part for so many seconds. */
+/* Makes the rank one that took no part for these seconds. */
 static void rest(struct reunion *m, int64_t seconds)
 {
     m->acted_ns -= seconds * NS_PER_S;
