@@ -239,25 +239,24 @@ measure()
     done_points=$((done_points + 1))
     say "$(printf '[%d/%d, %d s] %s' $done_points "$points" $((SECONDS - started)) "$what")"
     commands+=("$what: $(printf '%q ' "$@")")
-    local status=0
+    local status=0 lost=0
     wanted_gb=''
     log_to=$out/last.txt launch "$ranks" "$@" || status=$?
     { echo "== $what: $*" && cat "$out/last.txt"; } >>"$out/log.txt"
-    # Each command ends with the file of its rows.
-    [[ ! $real_hosts ]] || fetch_rows "$(basename "${*: -1}")" || status=$((status ? status : 1))
-    keep_training $status
+    [[ ! $there || ${*: -1} != "$there"/* ]] || fetch_rows "${*: -1}" || lost=1 # a command ends with its file of rows
+    keep_training $((status + lost))
     if ((status != 0)) && wanted_gb=$(memory_wanted "$out/last.txt"); then
         say "left out: $what: it needs $wanted_gb GB of memory"
         status=0
-    elif ((status != 0)); then
+    elif ((status + lost != 0)); then
         failures=$((failures + 1)) failed_measurements=$((failed_measurements + 1))
         say "failed: $what; more in $out/log.txt"
         ((status != 124 && status != 137)) || say "it was ended after $limit_s s, the limit of this measurement"
-        reason_of "$out/last.txt" >&2
+        ((status == 0)) || reason_of "$out/last.txt" >&2
     fi
     rm -f "$out/last.txt"
     limit_s=''
-    return $status
+    return $((status ? status : lost))
 }
 
 sweep()
@@ -280,8 +279,9 @@ sweep()
 # measure_point LINE [FILE]: measures a line of the plan. Rows of bench go to FILE (default: bench.csv).
 measure_point()
 {
-    local kind configuration workers list arguments ranks rows=${there:-$out} placing on_gpus=''
+    local kind configuration workers list arguments ranks rows=$out/ placing on_gpus=''
     read -r kind configuration workers list <<<"$1"
+    [[ ! $there ]] || rows=$there/$((done_points + 1)). # each measurement has its own files there
     read -ra arguments < <(backend_arguments "$configuration")
     read -ra placing < <(placing_of "$kind" "$configuration")
     [[ $kind != bench ]] || ! overlapped "$configuration" "$workers" || arguments+=(--overlap)
@@ -292,22 +292,22 @@ measure_point()
     bench | slots | second)
         measure "$configuration, $(counted "$workers" worker)$([[ $kind != slots ]] || echo " on $((workers / SLOTS)) hosts"), all-reduces of $list bytes$([[ $kind != second ]] || echo ', second start')" "$ranks" \
             "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" \
-            --csv "$rows/${2:-bench.csv}"
+            --csv "$rows${2:-bench.csv}"
         ;;
     gpu | gpu-shared)
         measure "$configuration, $(gpu_words "$kind" "$workers"), all-reduces of $list bytes" "$ranks" \
-            "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" --csv "$rows/bench.csv"
+            "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" --csv "${rows}bench.csv"
         ;;
     published)
         read -ra list < <(published_arguments "$configuration" "$workers" "$list")
         measure "$configuration, $(counted "$workers" worker), gradients of ${list[1]}" "$ranks" \
-            "$psring" bench "${arguments[@]}" "${list[@]}" --csv "$rows/bench.csv" || return
+            "$psring" bench "${arguments[@]}" "${list[@]}" --csv "${rows}bench.csv" || return
         [[ ! $wanted_gb ]] || too_long+="${too_long:+;}$configuration $workers ${list[1]} ${wanted_gb}GB"
         ;;
     paced)
         measure "$configuration, $(counted "$workers" worker), training with $PACED_MS ms of computation" "$ranks" \
             "$psring" train "${arguments[@]}" --model keras-cnn --compute "paced:$PACED_MS" \
-            --batch $PACED_BATCH --steps "$paced_steps" --metrics "$rows/training.csv"
+            --batch $PACED_BATCH --steps "$paced_steps" --metrics "${rows}training.csv"
         ;;
     recorded) # for the report's replay; a separate run, because recording takes time
         measure "$configuration, $(counted "$workers" worker), the same, three steps recorded" "$ranks" \
@@ -318,12 +318,12 @@ measure_point()
     train)
         measure "$configuration, $(counted "$workers" worker), real training" "$ranks" \
             "$psring" train "${arguments[@]}" --model keras-cnn --compute real --reduce-order ring \
-            "${train_arguments[@]}" "${data_arguments[@]}" --metrics "$rows/training.csv"
+            "${train_arguments[@]}" "${data_arguments[@]}" --metrics "${rows}training.csv"
         ;;
     gpu-train) # NCCL adds in another order
         measure "$configuration, $(counted "$workers" GPU), real training" "$ranks" \
             "$psring" train "${arguments[@]}" --model keras-cnn "${train_arguments[@]}" "${data_arguments[@]}" \
-            --metrics "$rows/training.csv"
+            --metrics "${rows}training.csv"
         ;;
     esac
 }

@@ -87,9 +87,10 @@ void spread_add(struct spread *spread, const struct measured *whole);
  * deviation and the measurement's. `claims` (at least 1) is the number of verdicts drawn together;
  * the interval then holds for all of them with 95% (Bonferroni), if all starts spread alike. A
  * measurement with more than twice the pooled deviation gets at least the 95% interval of its own
- * starts. Two starts can hide that it spreads more than the others: one comparison in
- * twelve with such a measurement shows a difference that is none. Nothing changes without an
- * interval or without degrees of freedom.
+ * starts. Two starts can hide that one spreads more than the others: one comparison in twelve with
+ * it then shows a difference that is none. Among fewer than five measurements nothing can reveal
+ * it, and up to one comparison in four does. Nothing changes without an interval or without degrees
+ * of freedom.
  */
 void starts_widen(struct measured *whole, const struct spread *spread, size_t claims);
 

@@ -392,7 +392,7 @@ static void name_variant(const struct results *results, const struct result_row 
         line_add(&line, "over %s", row->transport);
     if (*row->compress && strcmp(row->compress, "none") != 0)
         line_add(&line, "%s%s%s", line.used > 0 ? ", " : "", row->compress,
-                 strcmp(row->feedback, "on") == 0 ? ", error feedback" : "");
+                 strcmp(row->feedback, "off") == 0 ? ", no feedback" : "");
     if (line.used > 0 && row->part == PART_PLAIN)
         point->part = PART_VARIANT;
 }

@@ -56,7 +56,7 @@ struct point {
     enum part part;
     char who[64];     /* the configuration; with several workers a host also ", 8 on 4 hosts" */
     char name[64];    /* the same for readers, see results_name */
-    char variant[48]; /* "over zmq, fp16, error feedback"; empty: none */
+    char variant[48]; /* "over zmq, fp16, no feedback"; empty: none */
     const struct result_row *row; /* its first one, for the texts */
     int workers, servers, machines;
     uint64_t bytes;

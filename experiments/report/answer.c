@@ -396,7 +396,7 @@ static void add_others(struct line *line, const struct results *results, int wor
             continue;
         line_add(line, "%s", count++ == 0 ? words : "; ");
         add_name(line, results, inside[c], point->workers, point->bytes);
-        add_marks(line, point, best);
+        line_add(line, "%s", mark_of(point, point));
     }
     line_add(line, "%s", count > 0 ? "." : "");
 }
@@ -416,7 +416,7 @@ static void add_mpi(struct line *line, const struct results *results, int worker
     const struct point *point = focus_point(results, COLUMN_MPI, workers);
     if (!point || answer_compare(point, winner).verdict != VERDICT_FASTER)
         return;
-    line_add(line, " Faster than all of psring: ");
+    line_add(line, " Faster than the winner: ");
     add_name(line, results, COLUMN_MPI, workers, point->bytes);
     line_add(line, ", ");
     add_ratio(line, point, winner);

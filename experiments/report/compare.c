@@ -373,6 +373,10 @@ static void compare_name(const struct csv_table *table, size_t row, char *text, 
         if (*field && strcmp(field, usual[f]) != 0)
             line_add(&line, ", %s", field);
     }
+    if (strcmp(csv_table_field(table, row, "error_feedback"), "off") == 0)
+        line_add(&line, ", no feedback");
+    if (*csv_table_field(table, row, "model_gradients") && csv_table_has(table, "buckets"))
+        line_add(&line, ", %s buckets", csv_table_field(table, row, "buckets"));
     if (atof(csv_table_field(table, row, "skew_ms")) > 0)
         line_add(&line, ", skew %s ms", csv_table_field(table, row, "skew_ms"));
     if (atof(csv_table_field(table, row, "series_iters")) > 1)
@@ -393,10 +397,9 @@ static const char summary[] =
     "their measurements are starts of one configuration. A verdict needs at least two starts of "
     "six\n"
     "iterations in both runs. In brackets: the range of the ratio from both 95% intervals. They\n"
-    "cover starts and hold for all verdicts together. There is no difference if they overlap, or "
-    "if\n"
-    "the difference is below the spread between starts. Exits with 1 if sums are wrong. Warns if\n"
-    "the networks differ.";
+    "cover starts, and hold for all verdicts together if all starts spread alike. There is no\n"
+    "difference if they overlap, or if the difference is below the spread between starts.\n"
+    "Exits with 1 if sums are wrong. Warns if the networks differ.";
 
 /* -------- in words ---------------------------------------------------------------------------- */
 

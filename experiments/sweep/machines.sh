@@ -168,30 +168,23 @@ warn_of_machines()
         }' <<<"$machines_table" | while read -r line; do say "$line"; done
 }
 
-declare -A fetched=() # rows that were fetched, by file
-
-# fetch_rows NAME: fetches rank 0's new rows from the folder `there` of the first machine. It changes nothing there, so
-# it can try again. Fails if it gets none of them.
+# fetch_rows FILE: adds rank 0's rows in FILE, $there/NUMBER.NAME on the first machine, to $out/NAME. It changes nothing
+# there, so it can try again. Fails if it cannot.
 fetch_rows()
 {
-    local tries rows first=1
+    local tries first=1 name=${1##*/}
+    name=${name#*.}
     for ((tries = 0; tries < 3; tries++)); do
         # shellcheck disable=SC2016  # the shell on the machine expands it
-        ! on_machine "${machines[0]}" sh -c '[ ! -e "$1" ] || { head -n 1 "$1" && tail -n +"$2" "$1"; }' fetch \
-            "$there/$1" $((${fetched[$1]:-0} + 2)) >"$out/part.csv" 2>>"$out/log.txt" || break
+        ! on_machine "${machines[0]}" sh -c '[ ! -e "$1" ] || cat "$1"' fetch "$1" >"$out/part.csv" 2>>"$out/log.txt" || break
     done
-    if ((tries == 3)); then
-        rm -f "$out/part.csv"
-        say "${machines[0]}: cannot fetch its rows in $there/$1"
-        return 1
-    fi
-    rows=$(tail -n +2 "$out/part.csv" | wc -l)
-    if ((rows > 0)); then
-        [[ ! -s $out/$1 ]] || first=2 # without the header
-        tail -n +$first "$out/part.csv" >>"$out/$1"
-        fetched[$1]=$((${fetched[$1]:-0} + rows))
+    ((tries < 3)) || say "${machines[0]}: cannot fetch its rows in $1"
+    if ((tries < 3)) && [[ -s $out/part.csv ]]; then
+        [[ ! -s $out/$name ]] || first=2 # without the header
+        tail -n +$first "$out/part.csv" >>"$out/$name"
     fi
     rm -f "$out/part.csv"
+    ((tries < 3))
 }
 
 forget_machines()
