@@ -267,6 +267,11 @@ static enum status agree_on_start(struct generation *g, struct world *world, int
         *leaving += all[rank].leaves;
         ahead = all[rank].position.step > all[ahead].position.step ? rank : ahead;
     }
+    bool stays = with_weights == 0 || *leaving == world->size; /* the newest weights */
+    for (int rank = 0; rank < world->size; rank++)
+        stays = stays || (!all[rank].leaves && all[rank].has_weights &&
+                          all[rank].position.step == all[ahead].position.step);
+    *leaving = stays ? *leaving : 0; /* a step first, for which the others get them */
     if (with_weights == 0 && all[0].has_begun)
         TRY(FAIL(STATUS_WRONG, "no worker has the weights any more; start the job again"));
     g->start = all[ahead].position;
