@@ -400,14 +400,25 @@ static void extend_for_handshake(struct pending *pending)
     pending->until_ns += (HELLO_SHAKE_MS - HELLO_WAIT_MS) * NS_PER_MS;
 }
 
+/* Without a free descriptor, a connection that may be dropped makes space for the next one. */
+static void make_space(struct listener *listener, int error)
+{
+    int oldest = find_oldest(listener);
+    if ((error == EMFILE || error == ENFILE) && listener->pending_count > 0 &&
+        clock_now_ns() >= old_ns(&listener->pending[oldest]))
+        drop(listener, oldest, "sent no hello while file descriptors were used up");
+}
+
 static void accept_all(struct listener *listener)
 {
     for (int i = 0; i < HELLO_PENDING && clock_now_ns() >= accepts_at_ns(listener); i++) {
         int socket, error = stream_accept(listener->socket, &socket);
         if (error != 0 && error != EAGAIN)
             put_off(listener, error);
-        if (error != 0)
+        if (error != 0) {
+            make_space(listener, error);
             return;
+        }
         if (listener->pending_count == HELLO_PENDING)
             drop(listener, find_oldest(listener), "sent no hello while many others arrived");
         struct pending *pending = &listener->pending[listener->pending_count++];

@@ -55,6 +55,7 @@
 enum {
     HOLD_MS = 200,
     GRACE_MS = 1000,     /* after a time-out: for ranks that come later than the others */
+    OWN_WAIT_MS = 4000,  /* more than a wait for GO, or for all newcomers that a leader calls */
     CONNECT_MS = 1200,   /* even a stopped process accepts at once, unless a packet is lost */
     PAUSE_MS = 50,       /* before all begin again */
     PROBE_MS = 100,      /* for a connection that only shows whether a process lives */
@@ -77,10 +78,11 @@ static void distrust(struct reunion *m)
     memset(&m->silent, 0xff, sizeof m->silent);
 }
 
-/* This process runs. If it has not for longer than others wait in a meeting, it was stopped. */
+/* This process runs. If it has not for longer than any of its own waits in a meeting, it was
+ * stopped. */
 static void stay(const struct attempt *a)
 {
-    if (shrink_acts(a->reunion, GRACE_MS))
+    if (shrink_waited(a->reunion, OWN_WAIT_MS))
         distrust(a->reunion);
 }
 
@@ -745,6 +747,8 @@ enum status shrink_next_world(struct world **out, struct world *failed, struct a
             shrink_acts_anew(m);
             log_hold();
             status = make_world(a, failed, &socket, out);
+            if (shrink_waited(m, a->timeout_ms + OWN_WAIT_MS))
+                distrust(m);
             log_release(status != STATUS_OK && !may_retry(status));
             if (status == STATUS_OK)
                 break;

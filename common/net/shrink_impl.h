@@ -187,6 +187,8 @@ void shrink_hold(struct attempt *a);
 
 /* This process takes part, and has not for longer than limit_ms if it returns true. */
 bool shrink_acts(struct reunion *reunion, int64_t limit_ms);
+/* The same, but waits for others of up to most_ms are no absence. */
+bool shrink_waited(struct reunion *reunion, int64_t most_ms);
 /* Forgets how long it did not take part. */
 void shrink_acts_anew(struct reunion *reunion);
 /* Whether it took no part for longer than limit_ms, after which not all ranks of its world are

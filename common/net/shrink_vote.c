@@ -25,6 +25,15 @@ bool shrink_acts(struct reunion *m, int64_t limit_ms)
     return gap_ns > limit_ms * NS_PER_MS;
 }
 
+bool shrink_waited(struct reunion *m, int64_t most_ms)
+{
+    int64_t acts_ns = now_ns();
+    if (acts_ns - atomic_load(&m->acted_ns) > most_ms * NS_PER_MS)
+        return shrink_acts(m, most_ms);
+    atomic_store(&m->acted_ns, acts_ns);
+    return false;
+}
+
 void shrink_acts_anew(struct reunion *m)
 {
     atomic_store(&m->acted_ns, now_ns());

@@ -38,13 +38,19 @@ void backoff_wait(struct backoff *backoff, bool crowded)
 
 bool world_cancelled(const struct world *world)
 {
+    world_acts(world);
     return world->cancelled && world->cancelled(world->cancel_context);
 }
 
-int world_let_in(const struct world *world, struct listener *listener, int *sockets, int count)
+bool world_looks(void *world)
 {
-    listener->cancelled = world->cancelled;
-    listener->context = world->cancel_context;
+    return world_cancelled(world);
+}
+
+int world_let_in(struct world *world, struct listener *listener, int *sockets, int count)
+{
+    listener->cancelled = world_looks;
+    listener->context = world;
     return listener_let_in(listener, world->run_id, world->timeout_ms, sockets, count);
 }
 
@@ -231,7 +237,11 @@ static enum status collective(struct world *world, const struct group *group, en
                               const void *in, void *out, size_t bytes)
 {
     wait_for_all(world, group, ACTIVITY_MAIN);
-    return passed(world, ACTIVITY_MAIN, world->ops->call(world, group, call, in, out, bytes));
+    world_acts(world);
+    enum status status = world->ops->call(world, group, call, in, out, bytes);
+    if (status == STATUS_OK && !group && (call == WORLD_BARRIER || call == WORLD_GATHER))
+        world_has_met(world);
+    return passed(world, ACTIVITY_MAIN, status);
 }
 
 enum status world_barrier(struct world *world, const struct group *group)

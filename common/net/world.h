@@ -83,10 +83,12 @@ struct world_options {
 
 /* Whether a call that waits for other ranks must stop waiting. */
 bool world_cancelled(const struct world *world);
+/* The same, as a listener or stream_wait asks it. */
+bool world_looks(void *world);
 
 /* listener_let_in for this world's ranks (sockets: (count)), within its time-out. Meanwhile it asks
  * world_cancelled. */
-int world_let_in(const struct world *world, struct listener *listener, int *sockets, int count);
+int world_let_in(struct world *world, struct listener *listener, int *sockets, int count);
 
 /* Fails on all ranks if one of them cannot open `more` file descriptors, which its process needs.
  * Raises the soft limit if necessary. Collective. STATUS_UNSUPPORTED names the rank. If

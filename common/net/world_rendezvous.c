@@ -166,13 +166,13 @@ static enum status failed(const struct exchange *e, int error, int index,
 static int await_turn(const struct exchange *e, int index, struct control_head *found,
                       int64_t deadline_ns)
 {
-    const struct world *world = e->world;
+    struct world *world = e->world;
     int socket = socket_of(e, index), error = ETIMEDOUT;
     int64_t begun_ns = clock_now_ns(), warn_ns = begun_ns + world->stall_warning_ms * NS_PER_MS;
     bool warns = world->stall_warning_ms > 0 && !world->activity &&
                  (deadline_ns == 0 || warn_ns < deadline_ns);
     if (warns)
-        error = stream_wait(socket, POLLIN, warn_ns, world->cancelled, world->cancel_context);
+        error = stream_wait(socket, POLLIN, warn_ns, world_looks, world);
     warns = warns && error == ETIMEDOUT;
     if (warns) {
         char who[240];
@@ -183,7 +183,7 @@ static int await_turn(const struct exchange *e, int index, struct control_head *
                  (double)world->timeout_ms / 1000);
     }
     if (error == ETIMEDOUT)
-        error = stream_wait(socket, POLLIN, deadline_ns, world->cancelled, world->cancel_context);
+        error = stream_wait(socket, POLLIN, deadline_ns, world_looks, world);
     if (warns && error == 0)
         log_info("continued after %lld s", (long long)((clock_now_ns() - begun_ns) / NS_PER_S));
     return error ? error : stream_receive(socket, found, sizeof *found, world_patience_ms(world));
@@ -194,7 +194,8 @@ static int await_turn(const struct exchange *e, int index, struct control_head *
  * failure. */
 static enum status status_told(const struct world *world, enum status told)
 {
-    bool stays = told == STATUS_PROTOCOL || told == STATUS_TIMEOUT;
+    bool stays = told == STATUS_PROTOCOL || told == STATUS_TIMEOUT || told == STATUS_DIVERGED ||
+                 told == STATUS_WRONG;
     if (told == STATUS_OK)
         return STATUS_PROTOCOL;
     return stays || !world->reunion ? told : STATUS_TRANSPORT;

@@ -482,6 +482,35 @@ Test(shrink_take_back, no_rank_waits_for_a_silent_newcomer, .timeout = 120)
     cr_expect_eq(connections, 2);
 }
 
+/* Rank 0 has ended, and rank 1 leads. It waits for the silent newcomer, which is no absence of its
+ * own. */
+Test(shrink_take_back, a_leader_that_waited_may_continue_alone, .timeout = 120)
+{
+    const struct world_options options = {.job = "", .token = 7};
+    struct member member = {.next = NULL};
+    struct reunion *m = member.failed.reunion = rank_of(1, 2);
+    union address here = address_loopback(), at = here, gone = here;
+    int newcomer, rank0;
+    cr_assert_eq(stream_listen(&at, &newcomer), 0);
+    cr_assert_eq(address_of_socket(newcomer, &at), 0);
+    cr_assert_eq(stream_listen(&gone, &rank0), 0);
+    cr_assert_eq(address_of_socket(rank0, &m->at[0]), 0);
+    stream_close(&rank0);
+    cr_assert_eq(listener_open(&m->listener, &here, SHRINK_RANKS_MOST), 0);
+    m->at[1] = m->listener.address;
+    m->door = door_open(&here, false, &options);
+    int knocker = knock(&member.failed, options.token, &at);
+    while (world_newcomers(&member.failed, 1, 0) == UINT64_MAX)
+        clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+    stream_close(&knocker);
+    shrink_in_thread(&member);
+    cr_assert_eq(member.status, STATUS_OK);
+    cr_expect_eq(m->base.members.words[0], 0x2);
+    cr_expect_eq(m->count, 3);
+    world_close(&member.next);
+    stream_close(&newcomer);
+}
+
 /* -------- a door ------------------------------------------------------------------------------ */
 
 static int answers(const int *sockets, int count)

@@ -215,6 +215,8 @@ static enum status wait_round(struct transport *transport, struct wait_state *wa
      * no clock, and no other wait takes much longer than the time-out. */
     bool starts = wait->deadline_ns == 0 && !wait->reported && !wait->endless;
     int64_t most_ns = transport->embedded || starts ? LOOK_MS * NS_PER_MS : NS_PER_S;
+    if (transport->timeout_ns > 0 && most_ns > transport->timeout_ns / 2)
+        most_ns = transport->timeout_ns / 2; /* world_acts needs it */
     int64_t left_ns =
         wait->deadline_ns == 0 ? transport->timeout_ns : wait->deadline_ns - wait->checked_ns;
     int64_t wait_ns = left_ns < most_ns ? left_ns : most_ns;
