@@ -189,12 +189,12 @@ static enum status check_conflicts(const struct config *config)
     config_table_init(&table, config->command);
     options_visit(&table.options, config, add_value, &values);
     const size_t elastic = sizeof elastic_conflicts / sizeof *elastic_conflicts;
-    TRY(check_rules(&values, conflicts, sizeof conflicts / sizeof *conflicts, NULL));
+    TRY(check_rules(&values, conflicts, sizeof conflicts / sizeof *conflicts, ""));
     TRY(check_rules(&values, elastic_conflicts, elastic, "join"));
     TRY(check_rules(&values, elastic_conflicts, elastic, "elastic"));
     if (config->command == CONFIG_PREDICT)
         TRY(check_rules(&values, predict_conflicts,
-                        sizeof predict_conflicts / sizeof *predict_conflicts, NULL));
+                        sizeof predict_conflicts / sizeof *predict_conflicts, ""));
 out:
     return status;
 }

@@ -28,7 +28,12 @@ void witness_crash(int number, const char *address);
 const char *workers_list(unsigned mask, char text[128]);
 const char *part_list(struct chunk part, char text[128]);
 
-#define COMMAS(number) text_grouped((double)(number), (char[32]){0}, 32)
+static inline const char *with_commas(size_t number, char text[32])
+{
+    return text_grouped((double)number, text, 32);
+}
+
+#define COMMAS(number) with_commas((number), (char[32]){0})
 #define PART(part) part_list((part), (char[128]){0})
 #define WORKERS(mask) workers_list((mask), (char[128]){0})
 

@@ -679,6 +679,11 @@ Test(durable, a_job_that_has_failed_does_not_end_well)
     struct job_record record;
     begin(2);
     member_abort(workers[0].member, STATUS_WRONG, "discard the run");
+    for (bool heard = false; !heard; usleep(1000)) {
+        monitor_enter(&coordinator->monitor);
+        heard = coordinator->end_status != STATUS_OK;
+        monitor_leave(&coordinator->monitor);
+    }
     train_to_the_end(&workers[1]);
     cr_assert_eq(workers[1].status, STATUS_WRONG);
     returns(&server, 5);
