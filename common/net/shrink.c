@@ -747,8 +747,9 @@ enum status shrink_next_world(struct world **out, struct world *failed, struct a
             shrink_acts_anew(m);
             log_hold();
             status = make_world(a, failed, &socket, out);
-            if (shrink_waited(m, a->timeout_ms + OWN_WAIT_MS))
-                distrust(m);
+            shrink_acts(m, 0);
+            if (status != STATUS_OK && shrink_was_away(m, OWN_WAIT_MS))
+                distrust(m); /* its waits note every 0.2 s that it is there */
             log_release(status != STATUS_OK && !may_retry(status));
             if (status == STATUS_OK)
                 break;
