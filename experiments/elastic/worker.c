@@ -368,15 +368,31 @@ static enum status count_failure(struct failures *failures, const struct config 
 
 enum departure { STAYS, LEAVES, ALL_LEAVE };
 
-/* Whether this worker leaves now that all have agreed to meet. */
+/* Whether this worker leaves now that all have agreed to meet. Nobody leaves if only newcomers
+ * without weights would stay. */
 static enum status agree_on_departure(const struct generation *g, struct world *world,
                                       enum departure *departure)
 {
-    double staying = wants_to_leave(g) ? 0 : 1;
-    *departure = staying > 0 ? STAYS : LEAVES;
-    enum status status = world_sum(world, NULL, &staying, 1);
-    if (status == STATUS_OK && staying == 0)
+    enum status status;
+    struct intention {
+        int32_t leaves, has_weights;
+    } mine = {wants_to_leave(g), g->weights != NULL};
+    struct intention *all = calloc((size_t)world->size, sizeof *all);
+    int staying = 0, with_weights = 0;
+    *departure = mine.leaves ? LEAVES : STAYS;
+    if (!all)
+        TRY(FAIL(STATUS_NO_MEMORY, "no memory for %d workers", world->size));
+    TRY(world_gather(world, NULL, &mine, sizeof mine, all));
+    for (int rank = 0; rank < world->size; rank++) {
+        staying += !all[rank].leaves;
+        with_weights += !all[rank].leaves && all[rank].has_weights;
+    }
+    if (staying == 0)
         *departure = ALL_LEAVE;
+    else if (with_weights == 0 && mine.has_weights)
+        *departure = STAYS;
+out:
+    free(all);
     return status;
 }
 
