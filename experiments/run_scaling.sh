@@ -247,7 +247,7 @@ measure()
     keep_training $((status + lost))
     if ((status != 0)) && wanted_gb=$(memory_wanted "$out/last.txt"); then
         say "left out: $what: it needs $wanted_gb GB of memory"
-        status=0
+        status=0 lost=0
     elif ((status + lost != 0)); then
         failures=$((failures + 1)) failed_measurements=$((failed_measurements + 1))
         say "failed: $what; more in $out/log.txt"
