@@ -88,8 +88,8 @@ void spread_add(struct spread *spread, const struct measured *whole)
     spread->squares += whole->deviation * whole->deviation * (whole->starts - 1);
 }
 
-/* A larger deviation than so many pooled ones has another cause. At 3, fewer are noticed. At 1.5,
- * one measurement in seven counts as unlike the others although it is not. */
+/* A deviation above this multiple of the pooled one has another cause. At 3, fewer are noticed.
+ * At 1.5, one measurement in seven counts as unlike the others although it is not. */
 enum { UNLIKE = 2 };
 
 void starts_widen(struct measured *whole, const struct spread *spread, size_t claims)

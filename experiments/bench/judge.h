@@ -86,11 +86,11 @@ void spread_add(struct spread *spread, const struct measured *whole);
  * scale, each is at least t s / sqrt(starts) from the median. s is the larger of the pooled
  * deviation and the measurement's. `claims` (at least 1) is the number of verdicts drawn together;
  * the interval then holds for all of them with 95% (Bonferroni), if all starts spread alike. A
- * measurement with more than twice the pooled deviation gets at least the 95% interval of its own
- * starts. Two starts can hide that one spreads more than the others: one comparison in twelve with
- * it then shows a difference that is none. Among fewer than five measurements nothing can reveal
- * it, and up to one comparison in four does. Nothing changes without an interval or without degrees
- * of freedom.
+ * measurement with more than twice the pooled deviation gets at least its own 95% interval, from
+ * its own starts. Two starts can hide that one spreads more than the others. test_starts.c
+ * simulates one with 15 times the spread. Of the comparisons with it, one in twelve among twenty
+ * measurements shows a difference that is none, and one in seven among four. Nothing changes
+ * without an interval or without degrees of freedom.
  */
 void starts_widen(struct measured *whole, const struct spread *spread, size_t claims);
 
