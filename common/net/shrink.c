@@ -78,11 +78,11 @@ static void distrust(struct reunion *m)
     memset(&m->silent, 0xff, sizeof m->silent);
 }
 
-/* This process runs. If it has not for longer than any of its own waits in a meeting, it was
- * stopped. */
+/* Notes that this process runs. It was stopped if it has not done so for longer than its longest
+ * wait in a meeting. */
 static void stay(const struct attempt *a)
 {
-    if (shrink_waited(a->reunion, OWN_WAIT_MS))
+    if (!shrink_waited(a->reunion, OWN_WAIT_MS))
         distrust(a->reunion);
 }
 
@@ -747,7 +747,7 @@ enum status shrink_next_world(struct world **out, struct world *failed, struct a
             shrink_acts_anew(m);
             log_hold();
             status = make_world(a, failed, &socket, out);
-            shrink_acts(m, 0);
+            shrink_acts(m);
             if (status != STATUS_OK && shrink_was_away(m, OWN_WAIT_MS))
                 distrust(m); /* its waits note every 0.2 s that it is there */
             log_release(status != STATUS_OK && !may_retry(status));

@@ -185,9 +185,9 @@ enum outcome shrink_obey(struct attempt *a, int socket, struct control_input *in
 /* Sends HOLD to all comers. Does not wait, because a stopped comer reads nothing. */
 void shrink_hold(struct attempt *a);
 
-/* This process takes part, and has not for longer than limit_ms if it returns true. */
-bool shrink_acts(struct reunion *reunion, int64_t limit_ms);
-/* The same, but waits for others of up to most_ms are no absence. */
+/* Notes that this process takes part, and for how long it has not. */
+void shrink_acts(struct reunion *reunion);
+/* The same after a wait for others. A time of up to most_ms was the wait. False: it was longer. */
 bool shrink_waited(struct reunion *reunion, int64_t most_ms);
 /* Forgets how long it did not take part. */
 void shrink_acts_anew(struct reunion *reunion);

@@ -14,7 +14,7 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-bool shrink_acts(struct reunion *m, int64_t limit_ms)
+void shrink_acts(struct reunion *m)
 {
     int64_t acts_ns = now_ns();
     int64_t gap_ns = acts_ns - atomic_exchange(&m->acted_ns, acts_ns);
@@ -22,16 +22,17 @@ bool shrink_acts(struct reunion *m, int64_t limit_ms)
     while (gap_ns > longest_ns &&
            !atomic_compare_exchange_weak(&m->gaps_ns[0], &longest_ns, gap_ns)) {
     }
-    return gap_ns > limit_ms * NS_PER_MS;
 }
 
 bool shrink_waited(struct reunion *m, int64_t most_ms)
 {
     int64_t acts_ns = now_ns();
-    if (acts_ns - atomic_load(&m->acted_ns) > most_ms * NS_PER_MS)
-        return shrink_acts(m, most_ms);
-    atomic_store(&m->acted_ns, acts_ns);
-    return false;
+    bool waited = acts_ns - atomic_load(&m->acted_ns) <= most_ms * NS_PER_MS;
+    if (waited)
+        atomic_store(&m->acted_ns, acts_ns);
+    else
+        shrink_acts(m);
+    return waited;
 }
 
 void shrink_acts_anew(struct reunion *m)
@@ -52,7 +53,7 @@ bool shrink_was_away(const struct reunion *m, int64_t limit_ms)
 void world_acts(const struct world *world)
 {
     if (world->reunion)
-        shrink_acts(world->reunion, 0);
+        shrink_acts(world->reunion);
 }
 
 /* A gap before an operation is harmless once another operation has followed that one: to begin it,

@@ -134,8 +134,8 @@ enum status world_shrink(struct world **world, struct world *failed, bool timed_
  * The others may exclude a rank that is silent for timeout_ms: it was stopped, or computed for too
  * long. They may have ended before it asks them. Then world_shrink must know whether this rank was
  * silent. world_acts says that it is not. Any thread calls it in each wait for messages and between
- * two steps. world_has_met says that an all-reduce of all ranks has ended, and that this rank began
- * it after the last such call. The third one after a silence shows that no rank had left.
+ * two steps. world_has_met says that a call or an all-reduce of all ranks has ended. This rank
+ * began it after the last such call. The third one after a silence shows that no rank had left.
  */
 void world_acts(const struct world *world);
 void world_has_met(const struct world *world);

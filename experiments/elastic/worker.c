@@ -241,8 +241,8 @@ static enum status check_finite(const struct generation *g)
 
 /* The next generation continues where the worker ends that has done the most steps. Workers are at
  * most one step apart, and all but newcomers have weights once one has done a step. `newcomer`:
- * this process is one. If worker 0 should have weights, but nobody has, they are lost. *leaving:
- * workers that want to leave before the next step. */
+ * this process is one. If worker 0 should have weights and no worker has any, they are lost.
+ * *leaving: workers that want to leave before the next step. */
 static enum status agree_on_start(struct generation *g, struct world *world, int64_t batch,
                                   bool newcomer, int *leaving)
 {
@@ -368,7 +368,7 @@ static enum status count_failure(struct failures *failures, const struct config 
 
 enum departure { STAYS, LEAVES, ALL_LEAVE };
 
-/* Whether this worker leaves now that all have agreed to meet. Nobody leaves if only newcomers
+/* Whether this worker leaves now that all have agreed to meet. No worker leaves if only newcomers
  * without weights would stay. */
 static enum status agree_on_departure(const struct generation *g, struct world *world,
                                       enum departure *departure)

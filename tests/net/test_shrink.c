@@ -482,8 +482,8 @@ Test(shrink_take_back, no_rank_waits_for_a_silent_newcomer, .timeout = 120)
     cr_expect_eq(connections, 2);
 }
 
-/* Rank 0 has ended, and rank 1 leads. It waits for the silent newcomer, which is no absence of its
- * own. */
+/* Rank 0 has ended, and rank 1 leads. Its wait for the silent newcomer does not count as
+ * an absence. */
 Test(shrink_take_back, a_leader_that_waited_may_continue_alone, .timeout = 120)
 {
     const struct world_options options = {.job = "", .token = 7};
