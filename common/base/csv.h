@@ -31,7 +31,7 @@ void csv_uint(struct csv *csv, uint64_t value);
 void csv_double(struct csv *csv, double value); /* 9 significant digits */
 
 /* Writes the row. The caller must have added exactly `column_count` fields. STATUS_IO
- * (logged): the file keeps no part of the row. */
+ * (logged): a regular file keeps no part of the row, unless another process has appended to it. */
 enum status csv_end_row(struct csv *csv);
 
 /* Closes. STATUS_IO (logged) if the operating system reports a failed write only now. */
