@@ -223,3 +223,8 @@ void log_message(enum log_level level, const char *format, ...)
         put_or_keep(line, length + 1, level == LOG_ERROR);
     pthread_mutex_unlock(&held.lock);
 }
+
+bool status_is_loss(enum status status)
+{
+    return status == STATUS_TRANSPORT || status == STATUS_TIMEOUT || status == STATUS_PROTOCOL;
+}

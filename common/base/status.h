@@ -30,9 +30,13 @@ const char *status_name(enum status status);
 /* Converts an errno value. 0 gives STATUS_OK. */
 enum status status_from_errno(int error);
 
+/* Whether a failure may mean that a peer is lost. Then the others may be able to continue. */
+bool status_is_loss(enum status status);
+
 /*
- * Evaluates `expr` (an enum status) once. On failure it sets the local variable `status` and jumps
- * to the local label `out`, which frees in reverse order. It also logs the place at debug level,
+ * Evaluates `expr` (an enum status) once, and sets the local variable `status` to it. A status
+ * that is needed afterwards must be elsewhere. On failure it jumps to the local label `out`, which
+ * frees in reverse order. It also logs the place at debug level,
  * except for STATUS_USAGE: the place in the code does not help against a mistake of usage. The
  * function that detects a failure logs the message for the user (log_error); TRY only passes the
  * status on.

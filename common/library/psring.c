@@ -409,7 +409,7 @@ out:
 
 /* One attempt to do so with the survivors of `failed`. *again: another one may succeed, because a
  * rank has died meanwhile. */
-static enum status shrink_once(struct engine **out, struct engine *failed, bool timed_out,
+static enum status shrink_once(struct engine **out, struct engine *failed, enum status why,
                                bool *again)
 {
     enum status status;
@@ -421,7 +421,7 @@ static enum status shrink_once(struct engine **out, struct engine *failed, bool 
         return STATUS_NO_MEMORY;
     if (failed->network && !(engine->network = strdup(failed->network)))
         TRY(FAIL(STATUS_NO_MEMORY, "out of memory"));
-    TRY(world_shrink(&world, failed->world, timed_out, timeout_ms));
+    TRY(world_shrink(&world, failed->world, why, timeout_ms));
     TRY(connect_survivors(engine, world, failed));
     TRY(join_all(engine));
     *out = engine;
@@ -430,8 +430,7 @@ out:
     if (world) {
         status = fail(engine, status);
         world_shrink_again(failed->world, world);
-        *again =
-            status == STATUS_TRANSPORT || status == STATUS_TIMEOUT || status == STATUS_PROTOCOL;
+        *again = status_is_loss(status);
     }
     engine_free(engine);
     return status;
@@ -588,7 +587,7 @@ enum psring_status psring_shrink(struct psring *world, struct psring **survivors
     char dropped[ERROR_BYTES];
     for (int i = 0; i < ATTEMPTS_MOST && again; i++) {
         errors_take(dropped); /* of the failure, or of the last attempt */
-        ended = shrink_once(&engine, failed, ended == STATUS_TIMEOUT, &again);
+        ended = shrink_once(&engine, failed, ended, &again);
     }
     if (again) /* the caller may repeat it */
         ended = STATUS_TIMEOUT;

@@ -720,12 +720,6 @@ struct attempt *shrink_attempt_new(struct reunion *m, bool timed_out, int64_t ti
     return a;
 }
 
-/* Whether a new attempt may succeed after this failure of the new world's first calls. */
-static bool may_retry(enum status status)
-{
-    return status == STATUS_TRANSPORT || status == STATUS_TIMEOUT || status == STATUS_PROTOCOL;
-}
-
 enum status shrink_next_world(struct world **out, struct world *failed, struct attempt *a)
 {
     enum status status = STATUS_OK;
@@ -750,13 +744,13 @@ enum status shrink_next_world(struct world **out, struct world *failed, struct a
             shrink_acts(m);
             if (status != STATUS_OK && shrink_was_away(m, OWN_WAIT_MS))
                 distrust(m); /* its waits note every 0.2 s that it is there */
-            log_release(status != STATUS_OK && !may_retry(status));
+            log_release(status != STATUS_OK && !status_is_loss(status));
             if (status == STATUS_OK)
                 break;
             world_close(out);
             leave_all(a); /* the world has taken their connections */
-            TRY(may_retry(status) ? STATUS_OK : status);
             a->timed_out = a->timed_out || status == STATUS_TIMEOUT;
+            TRY(status_is_loss(status) ? STATUS_OK : status);
         }
         if (a->deadline_ns > 0 && clock_now_ns() >= a->deadline_ns)
             TRY(gave_up(a, failed));
@@ -774,16 +768,18 @@ out:
     return status;
 }
 
-enum status world_shrink(struct world **out, struct world *failed, bool timed_out,
+enum status world_shrink(struct world **out, struct world *failed, enum status why,
                          int64_t timeout_ms)
 {
     *out = NULL;
+    if (why == STATUS_OK)
+        return FAIL(STATUS_WRONG, "shrink: expected a world that has failed; please report it");
     if (!failed->reunion)
         return FAIL(STATUS_UNSUPPORTED,
                     "shrink: only ranks that met at a rendezvous, up to %d, can continue without "
                     "the others; MPI ends all ranks",
                     SHRINK_RANKS_MOST);
-    struct attempt *a = shrink_attempt_new(failed->reunion, timed_out, timeout_ms);
+    struct attempt *a = shrink_attempt_new(failed->reunion, why == STATUS_TIMEOUT, timeout_ms);
     if (!a)
         return FAIL(STATUS_NO_MEMORY, "shrink: out of memory");
     world_acts(failed);

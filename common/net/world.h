@@ -122,13 +122,14 @@ void world_fail(struct world *world, enum status status, const char *why);
  * After world_fail: makes a world of the ranks that are left, in the same order. All of them call
  * it. It leaves out a member that dies meanwhile. A rank has ended if its host refuses a connection
  * to it. The call also leaves out ranks that do not come within timeout_ms. Then at least half of
- * the ranks must come, because the silent ones may do the same. `timed_out`: `failed` failed
- * because a rank was silent for its time-out, so a short wait is enough. STATUS_TIMEOUT: too few
- * have come. STATUS_TRANSPORT: the others have continued without this rank. STATUS_UNSUPPORTED: an
- * MPI world, or one opened without `shrinks`. Logged. Cost: six messages per rank, and one more for
- * every 0.2 s of waiting; `failed` keeps nothing but its memory.
+ * the ranks must come, because the silent ones may do the same. `why`: with which status
+ * `failed` failed. After STATUS_TIMEOUT a rank was silent already, so a short wait is enough.
+ * STATUS_STOPPED: all have agreed to meet. Returns STATUS_TIMEOUT: too few have come.
+ * STATUS_TRANSPORT: the others have continued without this rank. STATUS_UNSUPPORTED: an MPI world,
+ * or one opened without `shrinks`. Logged. Cost: six messages per rank, and one more for every 0.2
+ * s of waiting; `failed` keeps nothing but its memory.
  */
-enum status world_shrink(struct world **world, struct world *failed, bool timed_out,
+enum status world_shrink(struct world **world, struct world *failed, enum status why,
                          int64_t timeout_ms);
 /*
  * The others may exclude a rank that is silent for timeout_ms: it was stopped, or computed for too

@@ -13,8 +13,7 @@ _Static_assert(sizeof(struct position) <= MEMBER_NOTE_BYTES, "it is sent as a me
 
 bool elastic_goes_on(enum status status)
 {
-    return status == STATUS_OK || status == STATUS_STOPPED || status == STATUS_TRANSPORT ||
-           status == STATUS_TIMEOUT || status == STATUS_PROTOCOL;
+    return status == STATUS_OK || status == STATUS_STOPPED || status_is_loss(status);
 }
 
 /* Ends waits of set-up. Otherwise they would wait for a rank that was lost meanwhile. */
@@ -349,8 +348,9 @@ struct failures {
     uint64_t step;
 };
 
-static enum status count_failure(struct failures *failures, const struct config *config,
-                                 const struct generation *g, const struct world *world)
+/* Counts this failure. True: they will not end. Logged. */
+static bool fails_for_ever(struct failures *failures, const struct config *config,
+                           const struct generation *g, const struct world *world)
 {
     enum { FAILURES_MOST = 3 };
     const uint64_t step = g->start.step;
@@ -358,12 +358,12 @@ static enum status count_failure(struct failures *failures, const struct config 
     if (world->size != failures->size || newest != failures->newest || step != failures->step)
         *failures = (struct failures){0, world->size, newest, step};
     if (++failures->count < FAILURES_MOST)
-        return STATUS_OK;
-    return FAIL(STATUS_TRANSPORT,
-                "--elastic: %d generations in a row failed after step %llu with the same %d "
-                "workers, expected a step within --timeout %g; read the errors before, and start "
-                "the job again, with a larger --timeout for slow workers",
-                FAILURES_MOST, (unsigned long long)step, world->size, config->timeout);
+        return false;
+    log_error("--elastic: %d generations in a row failed after step %llu with the same %d workers, "
+              "expected a step within --timeout %g; read the errors before, and start the job "
+              "again, with a larger --timeout for slow workers",
+              FAILURES_MOST, (unsigned long long)step, world->size, config->timeout);
+    return true;
 }
 
 enum departure { STAYS, LEAVES, ALL_LEAVE };
@@ -419,15 +419,14 @@ static enum status train_in_worlds(const struct config *config, struct generatio
         }
         if (status == STATUS_OK || *departure != STAYS || !elastic_goes_on(status))
             goto out;
-        if (status != STATUS_STOPPED)
-            TRY(count_failure(&failures, config, g, *world));
+        if (status != STATUS_STOPPED && fails_for_ever(&failures, config, g, *world))
+            goto out;
         world_newcomers(*world, g->weights ? g->own.step : 0,
                         generation_workers_most(config, g->dataset));
         world_fail(*world, status, "another rank has left this world");
         if (status != STATUS_STOPPED) /* else all have agreed to meet */
             log_info("the workers have failed to average: looks for those that are left");
-        TRY(world_shrink(&next, *world, status == STATUS_TIMEOUT,
-                         (int64_t)(config->timeout * 1000)));
+        TRY(world_shrink(&next, *world, status, (int64_t)(config->timeout * 1000)));
         world_close(world);
         *world = next;
     }

@@ -409,7 +409,7 @@ struct member {
 static void *shrink_in_thread(void *context)
 {
     struct member *member = context;
-    member->status = world_shrink(&member->next, &member->failed, false, 20000);
+    member->status = world_shrink(&member->next, &member->failed, STATUS_TRANSPORT, 20000);
     return NULL;
 }
 
