@@ -322,6 +322,7 @@ static enum status open_first(struct config *config, struct world **world)
         .rank = (int)config->rank,
         .size = (int)config->world_size,
         .shrinks = true,
+        .elastic = true,
         .job = job,
         .join_after = (uint64_t)config->elastic.join_after,
     };
@@ -379,7 +380,7 @@ static enum status agree_on_departure(const struct generation *g, struct world *
     } mine = {wants_to_leave(g), g->weights != NULL};
     struct intention *all = calloc((size_t)world->size, sizeof *all);
     int staying = 0, with_weights = 0;
-    *departure = mine.leaves ? LEAVES : STAYS;
+    *departure = STAYS;
     if (!all)
         TRY(FAIL(STATUS_NO_MEMORY, "no memory for %d workers", world->size));
     TRY(world_gather(world, NULL, &mine, sizeof mine, all));
@@ -389,8 +390,8 @@ static enum status agree_on_departure(const struct generation *g, struct world *
     }
     if (staying == 0)
         *departure = ALL_LEAVE;
-    else if (with_weights == 0 && mine.has_weights)
-        *departure = STAYS;
+    else if (mine.leaves && (with_weights > 0 || !mine.has_weights))
+        *departure = LEAVES;
 out:
     free(all);
     return status;
@@ -414,6 +415,7 @@ static enum status train_in_worlds(const struct config *config, struct generatio
         (*world)->timeout_ms = (int64_t)(config->startup_timeout * 1000); /* for its set-up */
         status = one_generation(config, g, *world, roll, newcomer);
         if (status == STATUS_STOPPED) {
+            (*world)->timeout_ms = (int64_t)(config->timeout * 1000);
             enum status agreed = agree_on_departure(g, *world, departure);
             status = agreed == STATUS_OK ? status : agreed;
         }
@@ -448,6 +450,8 @@ static enum status survive(struct config *config)
         return status;
     stop_init(&g.stop, true); /* until here a signal ends the process */
     status = train_in_worlds(config, &g, &roll, &world, newcomer, &departure);
+    if (departure != STAYS && g.weights && g.start.step == g.own.step + 1)
+        g.own_images += (uint64_t)config->batch; /* in the average that this worker has lost */
     if (status == STATUS_OK || departure != STAYS)
         printf("%s after step %llu; the weights contain %llu images of this worker\n",
                departure == STAYS ? "ended" : "left", (unsigned long long)g.own.step,
