@@ -128,23 +128,40 @@ static bool is_own(int socket)
            address_port(&here) == address_port(&there) && address_same_host(&here, &there);
 }
 
-int stream_connect(const union address *address, int64_t timeout_ms, int *out)
+int stream_begin_connect(const union address *address, int *out)
 {
-    int error = 0;
-    socklen_t error_bytes = sizeof error;
     *out = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (*out < 0)
         return errno;
     if (connect(*out, &address->any, address_bytes(address)) != 0 && errno != EINPROGRESS)
         return fail(out);
-    errno = stream_wait(*out, POLLOUT, stream_deadline_ns(timeout_ms), NULL, NULL);
-    if (errno != 0 || getsockopt(*out, SOL_SOCKET, SO_ERROR, &error, &error_bytes) != 0)
-        return fail(out);
-    errno = error ? error : is_own(*out) ? ECONNREFUSED : 0;
+    return 0;
+}
+
+int stream_finish_connect(int64_t deadline_ns, int *socket)
+{
+    int error = 0;
+    socklen_t error_bytes = sizeof error;
+    errno = stream_wait(*socket, POLLOUT, deadline_ns, NULL, NULL);
+    if (errno == ETIMEDOUT)
+        return ETIMEDOUT;
+    if (errno != 0 || getsockopt(*socket, SOL_SOCKET, SO_ERROR, &error, &error_bytes) != 0)
+        return fail(socket);
+    errno = error ? error : is_own(*socket) ? ECONNREFUSED : 0;
     if (errno != 0)
-        return fail(out);
-    send_at_once(*out);
-    return begin(out, false);
+        return fail(socket);
+    send_at_once(*socket);
+    return begin(socket, false);
+}
+
+int stream_connect(const union address *address, int64_t timeout_ms, int *out)
+{
+    int error = stream_begin_connect(address, out);
+    if (error == 0)
+        error = stream_finish_connect(stream_deadline_ns(timeout_ms), out);
+    if (error != 0)
+        stream_close(out);
+    return error;
 }
 
 void stream_close(int *socket)

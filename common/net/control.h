@@ -36,6 +36,10 @@ int stream_accept(int listening, int *out);
 
 /* Connects; ETIMEDOUT after `timeout_ms`. */
 int stream_connect(const union address *address, int64_t timeout_ms, int *out);
+/* The same in two calls. The second one waits until deadline_ns. ETIMEDOUT keeps *socket, so that
+ * the call can be repeated. */
+int stream_begin_connect(const union address *address, int *out);
+int stream_finish_connect(int64_t deadline_ns, int *socket);
 
 /*
  * Sends (or receives) all of `bytes` bytes. The time-out (0: none) counts from the call, and starts

@@ -36,7 +36,7 @@
 
 enum {
     JOB_BYTES = 4096, /* the options as text */
-    KNOCK_MS = 5000,  /* from hello to KNOCK */
+    KNOCK_MS = 5000,  /* from hello to KNOCK; from KNOCK to the connection to the newcomer */
     CALL_MS = 300,    /* the ranks that wait for the leader are patient for longer */
     VISITORS = 32,    /* at one door; further ones come again */
     EVENTS_MOST = 16, /* of one look at the door: strangers do not delay a step */
@@ -54,8 +54,9 @@ struct knock {
 enum { KNOCK_BYTES = offsetof(struct knock, job) };
 
 struct visitor {
-    int64_t until_ns; /* for its knock */
-    bool admitted;
+    int64_t until_ns; /* for its knock, then for the connection to it */
+    bool knocked, admitted;
+    int call; /* the connection that shows that others can reach it */
     struct control_input input;
     struct knock knock;
 };
@@ -120,6 +121,7 @@ struct door *door_open(const union address *here, bool first, const struct world
 static void dismiss(struct door *door, int index)
 {
     stream_close(&door->sockets[index]);
+    stream_close(&door->visitors[index].call);
     door->count--;
     door->sockets[index] = door->sockets[door->count];
     door->visitors[index] = door->visitors[door->count];
@@ -138,8 +140,11 @@ static void door_close(struct door **door)
 
 static void door_close_in_child(const struct door *door)
 {
-    for (int i = 0; door && i < door->count; i++)
+    for (int i = 0; door && i < door->count; i++) {
         close(door->sockets[i]);
+        if (door->visitors[i].call >= 0)
+            close(door->visitors[i].call);
+    }
     if (door && door->listener.socket >= 0)
         close(door->listener.socket);
 }
@@ -185,24 +190,27 @@ static void receive_visitor(struct door *door, const struct hello *hello, int so
     }
     door->sockets[door->count] = socket;
     door->visitors[door->count++] = (struct visitor){
-        .until_ns = clock_now_ns() + KNOCK_MS * NS_PER_MS, .input.job = door->token};
+        .until_ns = clock_now_ns() + KNOCK_MS * NS_PER_MS, .call = -1, .input.job = door->token};
 }
 
-/* Whether a leader will be able to call on it. Its listener takes this hello for a stranger's. */
-static bool is_reachable(const struct invitation *guest)
+/* Whether a leader will be able to call on it. ETIMEDOUT: not known yet. A step does not wait for
+ * this, because the first packets of a connection may be lost. The newcomer's listener takes this
+ * hello for a stranger's. */
+static int reach(struct visitor *visitor)
 {
     struct hello hello = hello_from(HELLO_NEWCOMER, 0, 0);
-    int socket = -1;
-    int error = stream_connect(&guest->at, CALL_MS, &socket);
+    int error = stream_finish_connect(1 /* has passed */, &visitor->call);
+    if (error == ETIMEDOUT && visitor->call >= 0 && clock_now_ns() < visitor->until_ns)
+        return ETIMEDOUT;
     if (error == 0) /* a busy newcomer may need longer for TLS */
-        (void)control_send(socket, &hello, sizeof hello, NULL, 0, CALL_MS);
-    stream_close(&socket);
-    return error == 0;
+        (void)control_send(visitor->call, &hello, sizeof hello, NULL, 0, CALL_MS);
+    stream_close(&visitor->call);
+    return error == ETIMEDOUT ? EHOSTUNREACH : error;
 }
 
 /* Writes the reason against a newcomer that has knocked. False: there is none. */
 static bool objection(const struct door *door, const struct knock *knock, const struct world *world,
-                      char *text, size_t size)
+                      bool reachable, char *text, size_t size)
 {
     char at[ADDRESS_URI_BYTES], found[200];
     int admitted = 0;
@@ -222,7 +230,7 @@ static bool objection(const struct door *door, const struct knock *knock, const 
                  "join: the job has %d workers, and an epoch has no step for more; wait until one "
                  "leaves",
                  world->size);
-    else if (!is_reachable(&knock->invitation))
+    else if (!reachable)
         snprintf(text, size,
                  "join: the job cannot reach this worker at %s; let no firewall or address "
                  "translation stand between the workers",
@@ -232,28 +240,35 @@ static bool objection(const struct door *door, const struct knock *knock, const 
     return true;
 }
 
-/* Answers a knock. False: the visitor goes. */
-static bool admit(const struct door *door, struct visitor *visitor, const struct world *world,
-                  int socket)
+/* Answers a knock once it is known whether the newcomer can be reached. */
+static void admit(struct door *door, int index, const struct world *world)
 {
     char text[RENDEZVOUS_TEXT_BYTES] = "";
-    visitor->admitted = !objection(door, &visitor->knock, world, text, sizeof text);
+    struct visitor *visitor = &door->visitors[index];
+    int error = reach(visitor);
+    if (error == ETIMEDOUT)
+        return;
+    visitor->admitted = !objection(door, &visitor->knock, world, error == 0, text, sizeof text);
     enum status status = visitor->admitted ? STATUS_OK : STATUS_USAGE;
-    return rendezvous_tell(socket, door->token, status, text) == 0 && visitor->admitted;
+    if (rendezvous_tell(door->sockets[index], door->token, status, text) != 0 || !visitor->admitted)
+        dismiss(door, index);
 }
 
 /* Reads what has arrived from a visitor. */
-static void hear(struct door *door, int index, const struct world *world)
+static void hear(struct door *door, int index)
 {
     struct visitor *visitor = &door->visitors[index];
     enum control_read got = CONTROL_CLOSED; /* it owes nothing after its knock */
-    if (!visitor->admitted)                 /* the text's last byte stays 0 */
+    if (!visitor->knocked)                  /* the text's last byte stays 0 */
         got = control_read(door->sockets[index], &visitor->knock, KNOCK_BYTES,
                            sizeof visitor->knock - 1, &visitor->input);
     if (got == CONTROL_NOTHING)
         return;
-    if (got != CONTROL_MESSAGE || visitor->knock.head.type != SHRINK_KNOCK ||
-        !admit(door, visitor, world, door->sockets[index]))
+    visitor->knocked = got == CONTROL_MESSAGE && visitor->knock.head.type == SHRINK_KNOCK;
+    visitor->until_ns = clock_now_ns() + KNOCK_MS * NS_PER_MS;
+    if (visitor->knocked)
+        (void)stream_begin_connect(&visitor->knock.invitation.at, &visitor->call);
+    else
         dismiss(door, index);
 }
 
@@ -269,9 +284,8 @@ uint64_t world_newcomers(struct world *world, uint64_t step, int most)
     if (!door || door->listener.socket < 0)
         return wanted;
     door->most = most;
-    bool more = true, in_time = true;
-    int64_t end_ns = clock_now_ns() + CALL_MS * NS_PER_MS;
-    for (int events = 0; more && in_time && events < EVENTS_MOST; events++) {
+    bool more = true;
+    for (int events = 0; more && events < EVENTS_MOST; events++) {
         struct hello hello;
         int socket;
         size_t which;
@@ -281,20 +295,23 @@ uint64_t world_newcomers(struct world *world, uint64_t step, int most)
             receive_visitor(door, &hello, socket);
             break;
         case LISTENER_WATCHED:
-            hear(door, (int)which, world);
-            in_time = clock_now_ns() < end_ns; /* one that cannot be reached ends the look */
+            hear(door, (int)which);
             break;
         case LISTENER_TIMEOUT:
         case LISTENER_CANCELLED:
             more = false;
         }
     }
-    int64_t now_ns = clock_now_ns();
-    for (int i = door->count - 1; i >= 0; i--) {
+    for (int i = door->count - 1; i >= 0; i--) { /* the last one takes the place of one that goes */
         const struct visitor *visitor = &door->visitors[i];
-        if (!visitor->admitted && in_time && now_ns >= visitor->until_ns)
-            dismiss(door, i); /* its knock is not among those that wait */
-        else if (visitor->admitted && visitor->knock.after < wanted)
+        if (visitor->knocked && !visitor->admitted)
+            admit(door, i, world);
+        else if (!visitor->admitted && clock_now_ns() >= visitor->until_ns)
+            dismiss(door, i);
+    }
+    for (int i = 0; i < door->count; i++) {
+        const struct visitor *visitor = &door->visitors[i];
+        if (visitor->admitted && visitor->knock.after < wanted)
             wanted = visitor->knock.after;
     }
     return wanted;
