@@ -627,6 +627,7 @@ static enum status make_world(struct attempt *a, const struct world *failed, int
     if (*socket >= 0) /* the leader has the lowest identity */
         sockets[0] = *socket;
     world->timeout_ms = a->timeout_ms;
+    world->elastic = true;  /* another world can follow */
     world->reunion = m;     /* its first calls wait less for the root */
     world->run_id = m->job; /* until the ranks have agreed */
     memcpy(world->host, failed->host, sizeof world->host);

@@ -285,12 +285,11 @@ enum status world_check_descriptors(struct world *world, int more)
     if (!all)
         return FAIL(STATUS_NO_MEMORY, "world: no memory for %d ranks", world->size);
     TRY(world_gather(world, NULL, &mine, sizeof mine, all));
-    bool goes_on = world->elastic || world->reunion;
     for (int i = 0; i < world->size && status == STATUS_OK; i++) {
-        int rank = goes_on ? (world->rank + i) % world->size : i; /* this rank first */
+        int rank = world->elastic ? (world->rank + i) % world->size : i; /* this rank first */
         snprintf(who, sizeof who, "rank %d on %s", rank, world->hosts[rank]);
         status = descriptors_check(&all[rank], who);
-        if (status != STATUS_OK && goes_on && rank != world->rank)
+        if (status != STATUS_OK && world->elastic && rank != world->rank)
             status = STATUS_TRANSPORT;
     }
 out:

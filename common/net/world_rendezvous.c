@@ -198,7 +198,7 @@ static enum status status_told(const struct world *world, enum status told)
                  told == STATUS_WRONG;
     if (told == STATUS_OK)
         return STATUS_PROTOCOL;
-    return stays || !world->reunion ? told : STATUS_TRANSPORT;
+    return stays || !world->elastic ? told : STATUS_TRANSPORT;
 }
 
 /* Receives the data of member `index`. From the root it may be an error instead. `pause_ms`: the
