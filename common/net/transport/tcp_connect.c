@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/descriptors.h"
 #include "common/net/address.h"
 #include "common/net/control.h"
@@ -153,6 +154,19 @@ static const char *handshake_advice(int error)
                                 "why";
 }
 
+/* secure_settle, while this rank notes that it is there. */
+static int settle_one(const struct opening *opening, int fd, int64_t deadline_ns)
+{
+    for (;;) {
+        int64_t look_ns = clock_now_ns() + NS_PER_S / 5;
+        bool last = deadline_ns > 0 && deadline_ns <= look_ns;
+        int error = secure_settle(fd, last ? deadline_ns : look_ns);
+        world_acts(opening->world);
+        if (error != ETIMEDOUT || last || clock_now_ns() < look_ns) /* the handshake's own error */
+            return error;
+    }
+}
+
 /* The other ends have accepted this one, so a handshake of TLS that is left is about to end. From
  * here on tcp.c's epoll must see every change. */
 static enum status settle(const struct opening *opening, struct transport *transport)
@@ -160,7 +174,7 @@ static enum status settle(const struct opening *opening, struct transport *trans
     int64_t deadline_ns = stream_deadline_ns(opening->world->timeout_ms);
     for (int node = 0; node < transport->node; node++) {
         int fd = endpoint_of(transport)->peers[node].fd;
-        int error = fd < 0 ? 0 : secure_settle(fd, deadline_ns);
+        int error = fd < 0 ? 0 : settle_one(opening, fd, deadline_ns);
         if (error != 0)
             return FAIL(error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT,
                         "tcp: the handshake of TLS with %s: %s; %s",
