@@ -53,8 +53,8 @@ void watchdog_fail(struct watchdog *watchdog, int exit_code);
  * knows whether another rank's end is the reason. */
 void watchdog_signalled(struct watchdog *watchdog);
 
-/* Waits until all ranks have called this (bounded by timeout_ms), frees *watchdog and sets it to
- * NULL. */
+/* Frees *watchdog and sets it to NULL. Rank 0 waits until all ranks have called this (bounded by
+ * timeout_ms). Another rank does not wait, so it cannot hear of a later failure. */
 void watchdog_close(struct watchdog **watchdog);
 
 #endif

@@ -466,7 +466,7 @@ static enum status train_loop(struct trainer *t)
     while (t->step < t->total_steps && !t->target_reached)
         TRY(epoch(t, &test));
     TRY(comm_finish(t->sync.comm));
-    TRY(train_report_end(t, &test));
+    train_report_end(t, &test);
 out:
     return status;
 }
@@ -489,6 +489,9 @@ enum status train_generation(struct config *config, struct world *world,
             config->recorder->write(trainer.timeline, report->ranks ? &report->facts : NULL);
         status = written == STATUS_OK ? status : written;
     }
+    if (csv_close(&trainer.report.metrics) != STATUS_OK &&
+        (status == STATUS_OK || status == STATUS_STOPPED))
+        status = STATUS_IO;
 out:
     progress_clear(&trainer.report.progress);
     trainer_close(&trainer);
@@ -497,5 +500,8 @@ out:
 
 enum status train_run(struct config *config, struct world *world)
 {
-    return train_generation(config, world, NULL);
+    enum status status = train_generation(config, world, NULL), met = STATUS_OK;
+    if (status == STATUS_OK || status == STATUS_STOPPED)
+        met = world_barrier(world, NULL); /* rank 0 may have failed to write its last file */
+    return met == STATUS_OK ? status : met;
 }

@@ -599,10 +599,10 @@ void train_report_start(const struct trainer *t)
 
 enum { GUESSING_STEPS = 50 }; /* after fewer steps such a loss is normal */
 
-enum status train_report_end(struct trainer *t, const struct test_result *test)
+void train_report_end(struct trainer *t, const struct test_result *test)
 {
     if (!reports(t))
-        return STATUS_OK;
+        return;
     if (isfinite(test->accuracy))
         printf("test accuracy %.2f%% after step %llu\n", 100 * test->accuracy,
                (unsigned long long)t->step);
@@ -636,5 +636,4 @@ enum status train_report_end(struct trainer *t, const struct test_result *test)
     if (!t->config->train.paced)
         printf("weights sha256 %s\n", t->report.weights_sha256);
     fflush(stdout);
-    return csv_close(&t->report.metrics);
 }

@@ -286,9 +286,9 @@ struct report {
 enum status train_report_open(struct trainer *t, uint64_t steps);
 void train_report_close(struct trainer *t);
 
-/* Print the first and the last lines, on rank 0. The last ones close --metrics, too: STATUS_IO. */
+/* Print the first and the last lines, on rank 0. */
 void train_report_start(const struct trainer *t);
-enum status train_report_end(struct trainer *t, const struct test_result *test);
+void train_report_end(struct trainer *t, const struct test_result *test);
 
 /* Images that the run's weights were trained on. Does not count images that late workers left out
  * or servers dropped. If servers own the parameters, the count is from the last
