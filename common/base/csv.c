@@ -307,7 +307,7 @@ static enum status read_text(struct csv_table *table, const char *path)
         return FAIL(STATUS_INPUT, "%s: cannot be read: %s; name a readable CSV file", path,
                     strerror(errno));
     ssize_t length = getdelim(&table->text, &room, '\0', file);
-    if (length < 0) {
+    if (length < 0 || ferror(file)) {
         log_error("%s: %s", path, ferror(file) ? strerror(errno) : "is empty, expected a header");
         status = STATUS_INPUT;
     } else if (memchr(table->text, '\0', (size_t)length)) {

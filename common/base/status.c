@@ -189,7 +189,8 @@ void log_take_over(void)
     pthread_mutex_unlock(&held.lock);
 }
 
-void log_message(enum log_level level, const char *format, ...)
+__attribute__((format(printf, 2, 0))) static void
+write_message(enum log_level level, const char *format, va_list arguments)
 {
     static const char *const labels[] = {"error: ", "warning: ", "", "debug: "};
     if ((int)level > atomic_load(&log_level))
@@ -199,10 +200,7 @@ void log_message(enum log_level level, const char *format, ...)
     char line[1024];
     int used = snprintf(line, sizeof line, "psring%s%s: %s", log_name[0] ? " " : "", log_name,
                         labels[level]);
-    va_list arguments;
-    va_start(arguments, format);
     int wanted = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, arguments);
-    va_end(arguments);
     if (wanted < 0)
         return;
     /* A part of the line may come from the network: it makes no second line and moves no cursor. */
@@ -222,6 +220,16 @@ void log_message(enum log_level level, const char *format, ...)
     else
         put_or_keep(line, length + 1, level == LOG_ERROR);
     pthread_mutex_unlock(&held.lock);
+}
+
+void log_message(enum log_level level, const char *format, ...)
+{
+    const int error = errno; /* FAIL(status_from_errno(errno), ...) reads it afterwards */
+    va_list arguments;
+    va_start(arguments, format);
+    write_message(level, format, arguments);
+    va_end(arguments);
+    errno = error;
 }
 
 bool status_is_loss(enum status status)

@@ -36,10 +36,9 @@ bool status_is_loss(enum status status);
 /*
  * Evaluates `expr` (an enum status) once, and sets the local variable `status` to it. A status
  * that is needed afterwards must be elsewhere. On failure it jumps to the local label `out`, which
- * frees in reverse order. It also logs the place at debug level,
- * except for STATUS_USAGE: the place in the code does not help against a mistake of usage. The
- * function that detects a failure logs the message for the user (log_error); TRY only passes the
- * status on.
+ * frees in reverse order. It also logs the place at debug level, except for STATUS_USAGE: the place
+ * in the code does not help against a mistake of usage. The function that detects a failure logs
+ * the message for the user (log_error); TRY only passes the status on.
  */
 #define TRY(expr)                                                                                  \
     do {                                                                                           \

@@ -21,9 +21,10 @@ char *text_of_file(const char *path, size_t *length)
     size_t room = 0;
     FILE *file = fopen(path, "r");
     ssize_t read = file ? getdelim(&text, &room, '\0', file) : -1;
+    bool whole = file && !ferror(file);
     if (file)
         fclose(file);
-    if (read <= 0) {
+    if (read <= 0 || !whole) {
         free(text);
         return NULL;
     }

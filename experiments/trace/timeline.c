@@ -560,7 +560,8 @@ static enum status write_file(struct timeline *timeline, const struct bottleneck
         unrecorded += parts[rank].unrecorded;
     }
     fprintf(file, "{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"psring_end\",\"args\":{}}\n]}\n");
-    int failed = fclose(file);
+    bool failed = ferror(file);
+    failed = fclose(file) != 0 || failed;
     timeline->file = NULL;
     if (failed)
         return file_error(timeline, "cannot be written");
