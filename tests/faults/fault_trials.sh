@@ -18,6 +18,10 @@ set -euo pipefail
 . "$(dirname "$0")/../lib/train_lib.sh"
 needs_namespaces
 which=${1:-} only=${2:-.}
+if [[ -n $which && $which != --short && ($which != --only || $# != 2) ]]; then
+    echo "fault_trials.sh: found '$*', expected nothing, --short or --only REGEX" >&2
+    exit 2
+fi
 vcluster=$root/experiments/vcluster.sh
 name=faults-$$
 TIMEOUT_S=${PSRING_TRIAL_TIMEOUT:-5} STARTUP_S=10 GRACE_S=10
