@@ -362,8 +362,10 @@ static int run_on_world(const struct command *command, struct config *config, en
     config->recorder = TRACE_RECORDER;
     library_request(config->bench.mpi_algorithm);
     enum status status = open_watchdog(config);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK) {
+        log_release(true);
         return exit_code(status);
+    }
     signal(SIGTERM, on_terminate);
     status = meet(config, usage, &world, &argc, &argv);
     CHECK(status != STATUS_OK || command);
@@ -493,5 +495,7 @@ int main(int argc, char **argv)
     open_standard_streams();
     (void)descriptors_for(DESCRIPTORS);
     int code = run(argc, argv);
-    return code == 0 ? exit_code(result_flush_stdout()) : code;
+    bool succeeded = code == 0 || code == exit_code(STATUS_STOPPED);
+    enum status printed = succeeded ? result_flush_stdout() : STATUS_OK;
+    return printed == STATUS_OK ? code : exit_code(printed);
 }

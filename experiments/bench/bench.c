@@ -229,8 +229,9 @@ static enum status run_stretch(const struct stretch *stretch, struct world *worl
         TRY(bench_connect_library(&connection, stretch->config.secure));
     outputs->other_run = true;
     TRY(run_sizes(stretch, world, *link, &connection, outputs, verdict));
+    return bench_disconnect(&connection);
 out:
-    (status == STATUS_OK ? bench_disconnect : bench_abandon)(&connection);
+    bench_abandon(&connection);
     return status;
 }
 

@@ -117,11 +117,13 @@ out:
     return status;
 }
 
-void bench_disconnect(struct bench_connection *connection)
+enum status bench_disconnect(struct bench_connection *connection)
 {
+    enum status status = STATUS_OK;
     if (connection->library)
-        (void)status_from_psring(psring_finalize(&connection->library));
+        status = status_from_psring(psring_finalize(&connection->library));
     bench_abandon(connection);
+    return status;
 }
 
 void bench_abandon(struct bench_connection *connection)

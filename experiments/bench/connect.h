@@ -89,8 +89,9 @@ enum status bench_connect(struct bench_connection *connection, struct world *wor
                           size_t count_most);
 /* Collective over the world. Connects the library, with the same backend and transport. */
 enum status bench_connect_library(struct bench_connection *connection, const char *secure);
-/* Closes both. The library waits for all ranks, unless one of its operations has failed. */
-void bench_disconnect(struct bench_connection *connection);
+/* Closes both. The library waits for all ranks, unless one of its operations has failed. It may
+ * report an error that it has noticed only now. */
+enum status bench_disconnect(struct bench_connection *connection);
 /* Closes the comm after an error that other ranks may not have. Leaves the library open: it would
  * wait for those ranks, and they wait for this process to end. No operation is under way. */
 void bench_abandon(struct bench_connection *connection);

@@ -710,6 +710,8 @@ static int check(const char *path, bool shows_log)
     static char rows[NUMBERS][64];
     int64_t deadline_ns = clock_now_ns() + CHECK_S * NS_PER_S;
     int log = memfd_create("log", MFD_CLOEXEC);
+    if (log < 0)
+        return print_wrong("", NOT_STARTED, 0, 0);
     const struct sigaction action = {.sa_handler = on_interrupt};
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);

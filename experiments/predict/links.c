@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "common/net/transport/transport.h"
+#include "experiments/bench/info.h"
 #include "experiments/predict/model.h"
 
 static int print_links(const struct predict_models *models)
@@ -40,5 +41,7 @@ int main(int argc, char **argv)
         status = STATUS_INPUT;
     }
     predict_models_free(&models);
+    if (status == STATUS_OK)
+        status = result_flush_stdout();
     return status == STATUS_OK ? 0 : 2;
 }

@@ -19,6 +19,7 @@
 #include "common/base/util.h"
 #include "experiments/simulate/simulated_world.h"
 #include "experiments/bench/bench.h"
+#include "experiments/bench/info.h"
 #include "experiments/bench/measure.h"
 #include "experiments/bench/row.h"
 #include "experiments/bench/model_gradients.h"
@@ -183,8 +184,9 @@ static enum status run_sizes(struct simulation *simulation, const struct comm_op
         const struct bench_plan plan = {.count = bytes / sizeof(float), .iters = 1};
         TRY(run_plan(simulation, &plan, NULL));
     }
+    return bench_disconnect(&simulation->connection);
 out:
-    bench_disconnect(&simulation->connection);
+    bench_abandon(&simulation->connection);
     return status;
 }
 
@@ -274,9 +276,10 @@ int main(int argc, char **argv)
     TRY(parse(argc, argv, &config, simulation.world, &helped));
     if (!helped)
         TRY(run(&simulation));
+    TRY(result_flush_stdout());
 out:
     if (status != STATUS_OK && simulation.world)
         world_abort(simulation.world, status == STATUS_USAGE ? 2 : 1);
     world_close(&simulation.world);
-    return 0;
+    return status == STATUS_OK ? 0 : 1;
 }
