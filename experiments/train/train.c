@@ -471,6 +471,18 @@ out:
     return status;
 }
 
+/* Rank 0 may still write its last files. If it fails, no rank may report success. The time-out does
+ * not limit this, because the training is over. */
+static enum status await_files(struct world *world)
+{
+    struct activity *activity = world->activity;
+    world->timeout_ms = 0;
+    world->activity = NULL; /* the watchdog notices only whether the ranks live */
+    enum status status = world_barrier(world, NULL);
+    world->activity = activity;
+    return status;
+}
+
 enum status train_generation(struct config *config, struct world *world,
                              struct generation *generation)
 {
@@ -492,6 +504,10 @@ enum status train_generation(struct config *config, struct world *world,
     if (csv_close(&trainer.report.metrics) != STATUS_OK &&
         (status == STATUS_OK || status == STATUS_STOPPED))
         status = STATUS_IO;
+    if (!generation && (status == STATUS_OK || status == STATUS_STOPPED)) {
+        enum status written = await_files(world);
+        status = written == STATUS_OK ? status : written;
+    }
 out:
     progress_clear(&trainer.report.progress);
     trainer_close(&trainer);
@@ -500,8 +516,5 @@ out:
 
 enum status train_run(struct config *config, struct world *world)
 {
-    enum status status = train_generation(config, world, NULL), met = STATUS_OK;
-    if (status == STATUS_OK || status == STATUS_STOPPED)
-        met = world_barrier(world, NULL); /* rank 0 may have failed to write its last file */
-    return met == STATUS_OK ? status : met;
+    return train_generation(config, world, NULL);
 }
