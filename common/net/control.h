@@ -36,8 +36,8 @@ int stream_accept(int listening, int *out);
 
 /* Connects; ETIMEDOUT after `timeout_ms`. */
 int stream_connect(const union address *address, int64_t timeout_ms, int *out);
-/* The same in two calls. The second one waits until deadline_ns. ETIMEDOUT keeps *socket, so that
- * the call can be repeated. */
+/* The same in two calls. The second one waits until deadline_ns. After ETIMEDOUT it can be repeated
+ * while *socket is not -1. */
 int stream_begin_connect(const union address *address, int *out);
 int stream_finish_connect(int64_t deadline_ns, int *socket);
 

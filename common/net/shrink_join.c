@@ -38,6 +38,7 @@ enum {
     JOB_BYTES = 4096, /* the options as text */
     KNOCK_MS = 5000,  /* from hello to KNOCK; from KNOCK to the connection to the newcomer */
     CALL_MS = 300,    /* the ranks that wait for the leader are patient for longer */
+    LOOK_MS = 10,     /* in one look, for connections to newcomers */
     VISITORS = 32,    /* at one door; further ones come again */
     EVENTS_MOST = 16, /* of one look at the door: strangers do not delay a step */
     DISMISSED_MOST = 8,
@@ -193,13 +194,13 @@ static void receive_visitor(struct door *door, const struct hello *hello, int so
         .until_ns = clock_now_ns() + KNOCK_MS * NS_PER_MS, .call = -1, .input.job = door->token};
 }
 
-/* Whether a leader will be able to call on it. ETIMEDOUT: not known yet. A step does not wait for
- * this, because the first packets of a connection may be lost. The newcomer's listener takes this
- * hello for a stranger's. */
-static int reach(struct visitor *visitor)
+/* Whether a leader will be able to call on it. ETIMEDOUT: not known at look_end_ns. Then the next
+ * look asks again, because the first packets of a connection may be lost. The newcomer's listener
+ * takes this hello for a stranger's. */
+static int reach(struct visitor *visitor, int64_t look_end_ns)
 {
     struct hello hello = hello_from(HELLO_NEWCOMER, 0, 0);
-    int error = stream_finish_connect(1 /* has passed */, &visitor->call);
+    int error = stream_finish_connect(look_end_ns, &visitor->call);
     if (error == ETIMEDOUT && visitor->call >= 0 && clock_now_ns() < visitor->until_ns)
         return ETIMEDOUT;
     if (error == 0) /* a busy newcomer may need longer for TLS */
@@ -241,11 +242,11 @@ static bool objection(const struct door *door, const struct knock *knock, const 
 }
 
 /* Answers a knock once it is known whether the newcomer can be reached. */
-static void admit(struct door *door, int index, const struct world *world)
+static void admit(struct door *door, int index, const struct world *world, int64_t look_end_ns)
 {
     char text[RENDEZVOUS_TEXT_BYTES] = "";
     struct visitor *visitor = &door->visitors[index];
-    int error = reach(visitor);
+    int error = reach(visitor, look_end_ns);
     if (error == ETIMEDOUT)
         return;
     visitor->admitted = !objection(door, &visitor->knock, world, error == 0, text, sizeof text);
@@ -285,6 +286,7 @@ uint64_t world_newcomers(struct world *world, uint64_t step, int most)
         return wanted;
     door->most = most;
     bool more = true;
+    int64_t end_ns = clock_now_ns() + LOOK_MS * NS_PER_MS;
     for (int events = 0; more && events < EVENTS_MOST; events++) {
         struct hello hello;
         int socket;
@@ -305,7 +307,7 @@ uint64_t world_newcomers(struct world *world, uint64_t step, int most)
     for (int i = door->count - 1; i >= 0; i--) { /* the last one takes the place of one that goes */
         const struct visitor *visitor = &door->visitors[i];
         if (visitor->knocked && !visitor->admitted)
-            admit(door, i, world);
+            admit(door, i, world, end_ns);
         else if (!visitor->admitted && clock_now_ns() >= visitor->until_ns)
             dismiss(door, i);
     }

@@ -47,7 +47,7 @@ struct world {
     /* Collective calls fail after this time; 0: never. Initially the start-up's time-out. */
     int64_t timeout_ms;
     bool failed;                      /* world_fail was called */
-    bool elastic;                     /* from world_options */
+    bool elastic;                     /* another world can follow without a rank that fails */
     int64_t stall_warning_ms;         /* without a watchdog, warn about longer waits; 0: never */
     bool (*cancelled)(void *context); /* from world_options */
     void *cancel_context;
@@ -144,11 +144,12 @@ void world_has_met(const struct world *world);
 /*
  * Newcomers (shrink_join.c). Each rank of a world with a `job` listens for them at a *door*.
  *
- * world_newcomers answers those that have knocked, without waiting. It returns the step after which
- * the first of them wants to enter. UINT64_MAX: none. `step` have been done so far. `most` workers
- * are the limit, beyond which it refuses newcomers. 0: no limit. After an agreed step all ranks
- * call world_fail and world_shrink. Up to four of those that want to enter by then get the last
- * ranks of the new world. world_door: where newcomers can knock. False: nowhere.
+ * world_newcomers answers those that have knocked, once it knows whether it can reach them. A call
+ * waits for this for at most 10 ms. It returns the step after which the first of them wants to
+ * enter. UINT64_MAX: none. `step` have been done so far. `most` workers are the limit, beyond which
+ * it refuses newcomers. 0: no limit. After an agreed step all ranks call world_fail and
+ * world_shrink. Up to four of those that want to enter by then get the last ranks of the new world.
+ * world_door: where newcomers can knock. False: nowhere.
  *
  * world_join enters such a world as a newcomer. It uses these of the options: rendezvous (a
  * door), token, job, startup_timeout_ms, and join_after. That is the step after which it enters,
