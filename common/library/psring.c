@@ -385,7 +385,7 @@ static enum status join_all(struct engine *engine)
     engine->world->cancel_context = engine;
     int *colors = calloc((size_t)engine->world->size, sizeof *colors); /* all have one color */
     TRY(colors ? communicator_add(engine, colors, &engine->all) : STATUS_NO_MEMORY);
-    engine->world->elastic = true; /* psring_shrink can follow */
+    engine->world->elastic = engine->world->reunion != NULL; /* psring_shrink can follow */
 out:
     free(colors);
     return status;
