@@ -300,8 +300,10 @@ static enum status one_generation(const struct config *job, struct generation *g
         log_info("is now worker %d of %d, after step %llu", world->rank, world->size,
                  (unsigned long long)g->start.step);
     open_doors(job, world);
-    if (leaving > 0)
+    if (leaving > 0) {
+        TRY(world_barrier(world, NULL)); /* worker 0 may still get weights, with more time */
         return STATUS_STOPPED;
+    }
     TRY(train_generation(&config, world, g));
     status = world_barrier(world, NULL); /* a worker that has lost the last average gets it */
 out:
