@@ -53,6 +53,12 @@ static bool has_machines(enum machines machines, const struct predict_way *way)
     return machines == (way->placement == PLACEMENT_SWITCH ? MACHINES_SWITCH : MACHINES_SPARE);
 }
 
+static bool decides(const struct predict_model *model, const char *network)
+{
+    return strcmp(model->network, network) == 0 && predict_is_transport(model) &&
+           model->fitted >= STATS_INTERVAL_LEAST;
+}
+
 /* The seconds of a way over the transport that suits it best, and the model of that transport. */
 static double best_time(const struct predict_models *models, const struct map_place *place,
                         const struct predict_way *way, const struct predict_model **of)
@@ -61,8 +67,7 @@ static double best_time(const struct predict_models *models, const struct map_pl
     for (size_t m = 0; m < models->count; m++) {
         const struct predict_model *model = &models->models[m];
         struct predict_terms terms;
-        if (strcmp(model->network, place->network) != 0 || !predict_is_transport(model) ||
-            model->fitted < STATS_INTERVAL_LEAST)
+        if (!decides(model, place->network))
             continue;
         const struct predict_model there = predict_model_on(model, &place->cluster);
         if (!predict_way_terms(&there, way, place->cluster.workers, place->hosts,
@@ -211,14 +216,14 @@ static void print_basis(const struct predict_models *models, const char *network
     size_t count = 0;
     for (size_t m = 0; m < models->count; m++) {
         const struct predict_model *model = &models->models[m];
-        if (strcmp(model->network, network) == 0 && predict_is_transport(model) &&
-            model->fitted >= STATS_INTERVAL_LEAST)
+        if (decides(model, network))
             printf("%s%s %zu", count++ == 0 ? "  rows fitted: " : ", ", model->transport,
                    model->fitted);
     }
     printf("%s", count > 0 ? "\n" : "");
 }
 
+/* Writes the cells of the model's network. A network of which no model is known well has none. */
 static enum status write_network(struct map_writer *writer, const struct predict_model *model,
                                  const struct predict_cluster *wanted)
 {
@@ -226,8 +231,11 @@ static enum status write_network(struct map_writer *writer, const struct predict
     struct predict_cluster cluster = *wanted;
     if (cluster.bytes_per_s == 0)
         cluster.bytes_per_s = model->nominal_bytes_per_s;
+    bool known = false;
+    for (size_t m = 0; m < writer->models->count; m++)
+        known = known || decides(&writer->models->models[m], model->network);
     writer->cells = writer->ring = 0;
-    for (enum wiring wiring = 0; wiring < WIRINGS && cluster.bytes_per_s > 0; wiring++)
+    for (enum wiring wiring = 0; known && wiring < WIRINGS && cluster.bytes_per_s > 0; wiring++)
         TRY(write_wiring(writer, model->network, wiring, &cluster));
     if (writer->cells > 0)
         printf("\nWinner map of %s, links of %.4g Gbit/s and a machine for each process: the ring "

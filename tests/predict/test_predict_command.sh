@@ -33,6 +33,13 @@ grep -q '^held out: 4 rows, no verdict (fewer than 6), error ' few || fail "few 
 grep -q '^fitted: 20 rows, error ' few || fail "enough rows: $(grep '^fitted' few)"
 grep -q '^  rows fitted: tcp 20$' few || fail "the rows of the map: $(tail -n 3 few)"
 
+# A network of which too little is known has no map, in front of another one either.
+rows | sed -n '1p;s/,net,/,other,/;2,6p' >little.csv
+"$psring" predict --fit little.csv,bench.csv --map two_maps.csv >two
+! grep 'Winner map of other' two || fail "a map without a model"
+! cut -d, -f1 two_maps.csv | grep -qx other || fail "cells without a model"
+grep -q '^Winner map of net,' two || fail "no map: $(cat two)"
+
 # A folder is the same as the file in it.
 mkdir folder
 cp bench.csv folder
