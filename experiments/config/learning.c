@@ -94,14 +94,16 @@ enum status learning_share_batch(struct config *config, int world_size)
     int64_t workers =
         config->train.virtual_workers > 0 ? config->train.virtual_workers : topology.workers;
     config->batch = config->train.global_batch / workers;
-    if (config->train.global_batch % workers != 0 || config->batch > CONFIG_BATCH_MOST)
+    if (config->train.global_batch % workers != 0 || config->batch > CONFIG_BATCH_MOST) {
+        int64_t least = config->batch > 0 ? config->batch : 1;
+        least = least < CONFIG_BATCH_MOST ? least : CONFIG_BATCH_MOST;
         return FAIL(
             STATUS_USAGE,
             "--global-batch %lld: found %lld worker%s, expected a multiple of that, with at "
-            "most %d images for each; the next are %lld and %lld",
+            "most %d images for each, such as %lld",
             (long long)config->train.global_batch, (long long)workers, workers == 1 ? "" : "s",
-            CONFIG_BATCH_MOST, (long long)(config->batch * workers),
-            (long long)((config->batch + 1) * workers));
+            CONFIG_BATCH_MOST, (long long)(least * workers));
+    }
 out:
     return status;
 }

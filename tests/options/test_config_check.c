@@ -300,9 +300,12 @@ Test(config_check, learning)
     refuse(CONFIG_TRAIN, "--epochs-divided --steps 8", "--steps ends the run");
     accept(CONFIG_TRAIN, &config, "--global-batch 100");
     assert_refused(learning_share_batch(&config, 3), STATUS_USAGE,
-                   "found 3 workers, expected a multiple of that");
+                   "found 3 workers, expected a multiple of that, with at most 65536 images for "
+                   "each, such as 99");
     accept(CONFIG_TRAIN, &config, "--global-batch 65537");
-    assert_refused(learning_share_batch(&config, 1), STATUS_USAGE, "at most 65536 images for each");
+    assert_refused(learning_share_batch(&config, 1), STATUS_USAGE, "such as 65536");
+    accept(CONFIG_TRAIN, &config, "--global-batch 2");
+    assert_refused(learning_share_batch(&config, 4), STATUS_USAGE, "such as 4");
     refuse(CONFIG_TRAIN, "--warmup-epochs 2 --epochs 2", "the run ends after 2 epochs");
     accept(CONFIG_TRAIN, &config, "--warmup-epochs 2 --epochs 8 --epochs-divided");
     assert_refused(learning_schedule(&config, 4, 200, 400, &schedule), STATUS_USAGE,
