@@ -81,6 +81,7 @@ struct results {
     double nominal;               /* the last one given; NAN: none */
     size_t probed, unprobed;      /* rows whose link rate was probed, and the others */
     size_t other_ways;            /* rows of PART_OTHER_WAY */
+    size_t elsewhere;             /* rows of PART_LEFT_OUT of another network */
     double wrong, elements;       /* wrong elements of all rows; checked elements of the rows whose
                                    * times are shown */
     enum state worst;             /* of all rows */

@@ -16,6 +16,12 @@ static const char *field_of(const struct consistency_run *consistency, const cha
     return consistency->table.rows > 0 ? csv_table_field(&consistency->table, 0, name) : "";
 }
 
+static double target_percent(const struct consistency_run *consistency)
+{
+    const struct csv_table *table = &consistency->table;
+    return table->rows > 0 ? 100 * csv_table_number(table, 0, "target_accuracy") : 0;
+}
+
 static bool is_of(const struct csv_table *table, size_t row, const struct mode *mode)
 {
     return strcmp(csv_table_field(table, row, "mode"), mode->name) == 0 &&
@@ -307,9 +313,7 @@ void consistency_print(const struct consistency_run *consistency, const cJSON *p
     const cJSON *quick = cJSON_GetObjectItemCaseSensitive(provenance, "quick");
     const char *compute = field_of(consistency, "compute"), *colon = strchr(compute, ':');
     const char *step_ms = colon ? colon + 1 : compute;
-    const double target = consistency->table.rows > 0
-                              ? 100 * csv_table_number(&consistency->table, 0, "target_accuracy")
-                              : 0;
+    const double target = target_percent(consistency);
     const char *straggler = "none";
     bool alike = false;
     if (consistency->count == 0)
@@ -416,15 +420,15 @@ enum status consistency_write_figure(const struct consistency_run *consistency, 
     if (!failed) {
         const char *compute = strchr(field_of(consistency, "compute"), ':');
         /* Inside single quotes only the quote is special for gnuplot. */
-        fprintf(
-            facts,
-            "SLOW = '%s times as long'\nTARGET = '%g'\nFACTS = '%s, batch %s x %s, "
-            "computing for %s ms a step; network=%s'\n",
-            quoted(slow).text, 100 * csv_table_number(&consistency->table, 0, "target_accuracy"),
-            quoted(field_of(consistency, "model")).text,
-            quoted(field_of(consistency, "workers")).text,
-            quoted(field_of(consistency, "batch")).text, quoted(compute ? compute + 1 : "?").text,
-            quoted(field_of(consistency, "network")).text);
+        fprintf(facts,
+                "SLOW = '%s times as long'\nTARGET = '%g'\nFACTS = '%s, batch %s x %s, "
+                "computing for %s ms a step; network=%s'\n",
+                quoted(slow).text, target_percent(consistency),
+                quoted(field_of(consistency, "model")).text,
+                quoted(field_of(consistency, "workers")).text,
+                quoted(field_of(consistency, "batch")).text,
+                quoted(compute ? compute + 1 : "?").text,
+                quoted(field_of(consistency, "network")).text);
     }
     failed = failed || ferror(modes) || ferror(facts);
     failed = (modes && fclose(modes) != 0) || failed;

@@ -83,10 +83,13 @@ static void put_names(FILE *out)
         fprintf(out, "LABEL[%d] = \"%s\"\n", series, results_series_name(series));
 }
 
-static bool end(FILE *file)
+static bool end(FILE *file, const char *name)
 {
-    const bool failed = ferror(file) != 0;
-    return fclose(file) == 0 && !failed;
+    bool failed = ferror(file) != 0;
+    failed = fclose(file) != 0 || failed;
+    if (failed)
+        log_error("%s: cannot be written completely; make room, or choose another place", name);
+    return !failed;
 }
 
 /*
@@ -139,7 +142,7 @@ static enum status figures_write(const struct run *run, const char *dir)
         put_names(files[NAMES]);
     }
     for (int f = 0; f < FILES; f++)
-        good = (!files[f] || end(files[f])) && good;
+        good = (!files[f] || end(files[f], names[f])) && good;
     if (good && run->has_consistency && run->state != STATE_WRONG)
         return consistency_write_figure(&run->consistency, dir);
     return good ? STATUS_OK : STATUS_IO;

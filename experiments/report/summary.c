@@ -121,6 +121,9 @@ void summary_print_head(const struct run *run, FILE *out)
     if (results->other_ways > 0)
         fprintf(out, "Not shown: %s of psring bench --skew or --back-to-back\n",
                 text_counted((double)results->other_ways, "measurement").text);
+    if (results->elsewhere > 0)
+        fprintf(out, "Not shown: %s of another network; write each network to its own folder\n",
+                text_counted((double)results->elsewhere, "measurement").text);
     if (run->failed > 0)
         fprintf(out, "INCOMPLETE: %s failed; log.txt has the messages\n",
                 text_counted(run->failed, "measurement").text);

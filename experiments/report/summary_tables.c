@@ -128,7 +128,7 @@ void summary_print_overlap(const struct run *run, int *section, FILE *out)
         fprintf(out, "  %-28s %4d %8s %10s %11s %9s\n", name_of(point, name, sizeof name),
                 point->workers, text_size((double)point->bytes).text,
                 text_time(point->time.median_us).text, text_time(point->exposed_us).text,
-                text_percent(1 - point->exposed_us / point->time.median_us).text);
+                text_percent(fmin(fmax(1 - point->exposed_us / point->time.median_us, 0), 1)).text);
     }
     if (any)
         fprintf(out, "\n  The computation is a timed wait, so it takes no processor from the "

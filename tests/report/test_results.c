@@ -234,7 +234,9 @@ Test(results, rows_whose_ranks_started_apart_are_not_shown)
     cr_expect(results.elements == MODEL / 4 * 7 && results.other_ways == 2);
     cr_expect(results.wrong == 3 && results.worst == STATE_WRONG);
     results_free(&results);
+    add(ROW(.us = 7, .network = "hosts:other"));
     says(summary(), "Not shown: 2 measurements of psring bench --skew or --back-to-back");
+    says(summary(), "Not shown: 1 measurement of another network;");
 }
 
 Test(results, compressed_rows_of_gpus_are_no_starts_of_plain_ones)
