@@ -207,8 +207,12 @@ static int find_model(const struct predict_models *models, const struct predict_
 static enum status add_model(struct predict_models *models, struct predict_row *row)
 {
     row->model_index = find_model(models, row);
-    if (row->model_index >= 0)
+    if (row->model_index >= 0) {
+        struct predict_model *model = &models->models[row->model_index];
+        if (model->nominal_bytes_per_s == 0) /* the first rows were measured without --link-rate */
+            model->nominal_bytes_per_s = row->nominal_bytes_per_s;
         return STATUS_OK;
+    }
     struct predict_model *more =
         realloc(models->models, (models->count + 1) * sizeof *models->models);
     if (!more)

@@ -40,6 +40,11 @@ rows | sed -n '1p;s/,net,/,other,/;2,6p' >little.csv
 ! cut -d, -f1 two_maps.csv | grep -qx other || fail "cells without a model"
 grep -q '^Winner map of net,' two || fail "no map: $(cat two)"
 
+# The rate of the links may be given with the later rows only.
+rows | sed '2,$s/25000000$/0/' >unrated.csv
+"$psring" predict --fit unrated.csv,bench.csv --map rated_map.csv >rated
+grep -q '^Winner map of net,' rated || fail "no map without the first rate: $(cat rated)"
+
 # A folder is the same as the file in it.
 mkdir folder
 cp bench.csv folder
