@@ -56,8 +56,9 @@ static struct training read_training(const struct csv_table *table, size_t row)
 
 /* The last row of each training counts. Rows belong to one training if these columns, the kind,
  * `who` and the number of workers are equal. */
-static const char *const names[] = {"model", "compute", "transport", "sync", "compress", "network"};
-enum { NAMES = sizeof names / sizeof *names, TRANSPORT = 2 };
+static const char *const names[] = {"model",   "compute",   "transport",      "sync",  "compress",
+                                    "network", "straggler", "backup_workers", "batch", "seed"};
+enum { NAMES = sizeof names / sizeof *names, TRANSPORT = 2, STRAGGLER = 6 };
 
 static bool has_same(const struct csv_table *table, const char *name, size_t row, size_t other)
 {
@@ -104,8 +105,9 @@ void trainings_name(const struct trainings *trainings, const struct training *tr
             differs = differs || (is_same_setup(&trainings->list[t], training) &&
                                   !has_same(&trainings->table, names[n], training->row,
                                             trainings->list[t].row));
-        if (differs)
-            line_add(&line, ", %s", csv_table_field(&trainings->table, training->row, names[n]));
+        if (differs) /* a number says too little without its name */
+            line_add(&line, ", %s%s%s", n < STRAGGLER ? "" : names[n], n < STRAGGLER ? "" : " ",
+                     csv_table_field(&trainings->table, training->row, names[n]));
     }
 }
 

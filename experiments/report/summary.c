@@ -550,8 +550,8 @@ static void print_throughput(const struct run *run, int *section, FILE *out)
             "links. One start each.\n");
     if (run->trainings.paced_left_out > 0)
         fprintf(out,
-                "  Not shown: %s of another model, computation, transport, compression, network or "
-                "synchronization\n  than the first in train.csv.\n",
+                "  Not shown: %s of another model, computation, transport, compression, network, "
+                "synchronization,\n  batch, seed or straggler than the first in train.csv.\n",
                 text_counted((double)run->trainings.paced_left_out, "training").text);
 }
 

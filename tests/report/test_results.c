@@ -584,6 +584,7 @@ Test(results, columns_of_earlier_versions_have_their_present_names)
 /* -------- trainings --------------------------------------------------------------------------- */
 
 static const char *settings = "eeee"; /* the sum of the next training */
+static int seed = 1;                  /* of the next training */
 
 static void add_training_of(const char *model, const char *backend, const char *compute,
                             long images, const char *weights, const char *order)
@@ -598,9 +599,9 @@ static void add_training_of(const char *model, const char *backend, const char *
                  "reduce_order,bottleneck,bottleneck_rank,settings_sha256\n");
     add_text("train.csv",
              "%s,vcluster:800mbit,cpu,%s,4,%d,%s,%s,mnist,%ld,%ld,90,284,0.05,0.9853,%s,64,"
-             "1,%s,rank,2,%s\n",
+             "%d,%s,rank,2,%s\n",
              backend, compute, server, server ? "dedicated" : "none", model, images / 256, images,
-             weights, order, settings);
+             weights, seed, order, settings);
 }
 
 static void add_training(const char *backend, const char *compute, long images, const char *weights,
@@ -667,6 +668,17 @@ Test(results, every_pair_of_equal_settings_is_compared)
     text = summary();
     says(text, "WRONG: two trainings that must end with the same weights, bit for bit, do not.\n"
                "  4 workers, 1 server, lenet and ring, lenet");
+}
+
+Test(results, trainings_of_other_seeds_are_others)
+{
+    add_training("ring", "real", 51200, "aaaa", "ring");
+    seed = 2;
+    add_training("ring", "real", 51200, "bbbb", "ring");
+    const char *text = summary();
+    says(text, "ring, seed 1    4 workers: 98.53%");
+    says(text, "ring, seed 2    4 workers: 98.53%");
+    is_silent(text, "WRONG");
 }
 
 Test(results, paced_trainings_of_one_setting_are_shown)
