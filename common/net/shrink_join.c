@@ -55,9 +55,9 @@ struct knock {
 enum { KNOCK_BYTES = offsetof(struct knock, job) };
 
 struct visitor {
-    int64_t until_ns; /* for its knock, then for the connection to it */
-    bool knocked, admitted;
-    int call; /* the connection that shows that others can reach it */
+    int64_t until_ns;                /* for its knock, then for the connection to it */
+    bool knocked, awaited, admitted; /* awaited: a look has waited for the connection */
+    int call;                        /* the connection that shows that others can reach it */
     struct control_input input;
     struct knock knock;
 };
@@ -246,7 +246,8 @@ static void admit(struct door *door, int index, const struct world *world, int64
 {
     char text[RENDEZVOUS_TEXT_BYTES] = "";
     struct visitor *visitor = &door->visitors[index];
-    int error = reach(visitor, look_end_ns);
+    int error = reach(visitor, visitor->awaited ? 1 /* has passed */ : look_end_ns);
+    visitor->awaited = true;
     if (error == ETIMEDOUT)
         return;
     visitor->admitted = !objection(door, &visitor->knock, world, error == 0, text, sizeof text);

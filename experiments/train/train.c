@@ -475,11 +475,13 @@ out:
  * not limit this, because the training is over. */
 static enum status await_files(struct world *world)
 {
-    struct activity *activity = world->activity;
-    world->timeout_ms = 0;
+    const struct world kept = *world;
+    world->timeout_ms = world->stall_warning_ms = 0;
     world->activity = NULL; /* the watchdog notices only whether the ranks live */
     enum status status = world_barrier(world, NULL);
-    world->activity = activity;
+    world->timeout_ms = kept.timeout_ms;
+    world->stall_warning_ms = kept.stall_warning_ms;
+    world->activity = kept.activity;
     return status;
 }
 
