@@ -237,6 +237,9 @@ static enum status write_network(struct map_writer *writer, const struct predict
     writer->cells = writer->ring = 0;
     for (enum wiring wiring = 0; known && wiring < WIRINGS && cluster.bytes_per_s > 0; wiring++)
         TRY(write_wiring(writer, model->network, wiring, &cluster));
+    if (!known)
+        printf("\nNo winner map of %s: no transport has %d fitted rows\n", model->network,
+               STATS_INTERVAL_LEAST);
     if (writer->cells > 0)
         printf("\nWinner map of %s, links of %.4g Gbit/s and a machine for each process: the ring "
                "is the fastest way, or at most %.0f%% slower, in %zu of %zu cells\n",

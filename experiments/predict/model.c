@@ -204,13 +204,28 @@ static int find_model(const struct predict_models *models, const struct predict_
     return -1;
 }
 
+/* Some rows of a network may have been measured without --link-rate. */
+static void share_rate(struct predict_models *models, const struct predict_row *row)
+{
+    double rate = 0;
+    for (size_t m = 0; m < models->count; m++) {
+        const struct predict_model *model = &models->models[m];
+        if (rate == 0 && strcmp(model->network, row->network) == 0)
+            rate = model->nominal_bytes_per_s;
+    }
+    rate = rate > 0 ? rate : row->nominal_bytes_per_s;
+    for (size_t m = 0; m < models->count; m++) {
+        struct predict_model *model = &models->models[m];
+        if (model->nominal_bytes_per_s == 0 && strcmp(model->network, row->network) == 0)
+            model->nominal_bytes_per_s = rate;
+    }
+}
+
 static enum status add_model(struct predict_models *models, struct predict_row *row)
 {
     row->model_index = find_model(models, row);
     if (row->model_index >= 0) {
-        struct predict_model *model = &models->models[row->model_index];
-        if (model->nominal_bytes_per_s == 0) /* the first rows were measured without --link-rate */
-            model->nominal_bytes_per_s = row->nominal_bytes_per_s;
+        share_rate(models, row);
         return STATUS_OK;
     }
     struct predict_model *more =
@@ -227,6 +242,7 @@ static enum status add_model(struct predict_models *models, struct predict_row *
     snprintf(model->network, sizeof model->network, "%s", row->network);
     transport_of(row, model->transport);
     row->model_index = (int)models->count++;
+    share_rate(models, row);
     return STATUS_OK;
 }
 
