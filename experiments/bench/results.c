@@ -542,8 +542,7 @@ static void add_up(struct results *results)
         const struct result_row *row = &results->rows[r];
         results->wrong += row->wrong > 0 ? row->wrong : 0;
         results->other_ways += row->part == PART_OTHER_WAY;
-        results->elsewhere +=
-            row->part == PART_LEFT_OUT && strcmp(row->network, results->network) != 0;
+        results->elsewhere += row->part == PART_LEFT_OUT && strcmp(row->interface, "library") != 0;
         if (row->part < PART_SHARED_GPU && row->wrong >= 0 && row->iters > 0)
             results->elements += (double)row->bytes / 4 * row->iters;
         if (row->state == STATE_WRONG)
@@ -698,8 +697,9 @@ const struct point *results_column(const struct results *results, enum column co
         const struct point *point = &results->points[p];
         if (point->part == PART_PLAIN && strncmp(point->who, "mpi ", 4) == 0 &&
             point->workers == workers && point->bytes == bytes &&
-            (!fastest || !judge_has_time(fastest->time.state) ||
-             point->time.median_us < fastest->time.median_us))
+            (!fastest || (judge_has_time(point->time.state) &&
+                          (!judge_has_time(fastest->time.state) ||
+                           point->time.median_us < fastest->time.median_us))))
             fastest = point;
     }
     return fastest;

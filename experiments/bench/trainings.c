@@ -58,7 +58,7 @@ static struct training read_training(const struct csv_table *table, size_t row)
  * `who` and the number of workers are equal. */
 static const char *const names[] = {"model",   "compute",   "transport",      "sync",  "compress",
                                     "network", "straggler", "backup_workers", "batch", "seed"};
-enum { NAMES = sizeof names / sizeof *names, TRANSPORT = 2, STRAGGLER = 6 };
+enum { NAMES = sizeof names / sizeof *names, TRANSPORT = 2, STRAGGLER = 6, BATCH = 8 };
 
 static bool has_same(const struct csv_table *table, const char *name, size_t row, size_t other)
 {
@@ -112,7 +112,8 @@ void trainings_name(const struct trainings *trainings, const struct training *tr
 }
 
 /* A table or a figure has one value for each `who` and number of workers, and one length of the
- * computation: those like the first paced training. Transports may differ, as defaults do. */
+ * computation: those like the first paced training. Transports may differ, as defaults do, and
+ * batches, if all workers share one. */
 static void hide_other_paced(struct trainings *trainings)
 {
     const struct training *first = NULL;
@@ -124,8 +125,8 @@ static void hide_other_paced(struct trainings *trainings)
         bool shown =
             trainings_find(trainings, TRAINING_PACED, training->who, training->workers) == training;
         for (int n = 0; shown && n < NAMES; n++)
-            shown =
-                n == TRANSPORT || has_same(&trainings->table, names[n], first->row, training->row);
+            shown = n == TRANSPORT || n >= BATCH ||
+                    has_same(&trainings->table, names[n], first->row, training->row);
         if (shown)
             continue;
         training->kind = TRAINING_LEFT_OUT;
@@ -167,10 +168,10 @@ static enum agreement agreement_of(const struct csv_table *table, size_t first, 
                                    const char **setting)
 {
     static const char *const settings[] = {
-        "images",          "model",   "dataset",   "device",   "workers",
-        "batch",           "seed",    "optimizer", "lr",       "lr_schedule",
-        "lr_warmup_steps", "augment", "sync",      "compress", "optimizer_options",
-        "bucket_mb"};
+        "images",          "model",         "dataset",   "device",   "workers",
+        "batch",           "seed",          "optimizer", "lr",       "lr_schedule",
+        "lr_warmup_steps", "augment",       "sync",      "compress", "optimizer_options",
+        "bucket_mb",       "backup_workers"};
     *setting = NULL;
     for (size_t s = 0; s < sizeof settings / sizeof *settings; s++) {
         if (!has_same(table, settings[s], first, second)) {

@@ -83,12 +83,13 @@ static void put_names(FILE *out)
         fprintf(out, "LABEL[%d] = \"%s\"\n", series, results_series_name(series));
 }
 
-static bool end(FILE *file, const char *name)
+static bool end(FILE *file, const char *dir, const char *name)
 {
     bool failed = ferror(file) != 0;
     failed = fclose(file) != 0 || failed;
     if (failed)
-        log_error("%s: cannot be written completely; make room, or choose another place", name);
+        log_error("%s/%s: cannot be written completely; make room, or choose another folder", dir,
+                  name);
     return !failed;
 }
 
@@ -142,7 +143,7 @@ static enum status figures_write(const struct run *run, const char *dir)
         put_names(files[NAMES]);
     }
     for (int f = 0; f < FILES; f++)
-        good = (!files[f] || end(files[f], names[f])) && good;
+        good = (!files[f] || end(files[f], dir, names[f])) && good;
     if (good && run->has_consistency && run->state != STATE_WRONG)
         return consistency_write_figure(&run->consistency, dir);
     return good ? STATUS_OK : STATUS_IO;

@@ -551,7 +551,7 @@ static void print_throughput(const struct run *run, int *section, FILE *out)
     if (run->trainings.paced_left_out > 0)
         fprintf(out,
                 "  Not shown: %s of another model, computation, transport, compression, network, "
-                "synchronization,\n  batch, seed or straggler than the first in train.csv.\n",
+                "synchronization,\n  straggler, batch or seed than the first in train.csv.\n",
                 text_counted((double)run->trainings.paced_left_out, "training").text);
 }
 

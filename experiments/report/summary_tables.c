@@ -125,10 +125,11 @@ void summary_print_overlap(const struct run *run, int *section, FILE *out)
                 "                                  W  message      alone     exposed    hidden\n");
         }
         any = true;
+        const double hidden = 1 - point->exposed_us / point->time.median_us;
         fprintf(out, "  %-28s %4d %8s %10s %11s %9s\n", name_of(point, name, sizeof name),
                 point->workers, text_size((double)point->bytes).text,
                 text_time(point->time.median_us).text, text_time(point->exposed_us).text,
-                text_percent(fmin(fmax(1 - point->exposed_us / point->time.median_us, 0), 1)).text);
+                text_percent(isnan(hidden) ? hidden : fmin(fmax(hidden, 0), 1)).text);
     }
     if (any)
         fprintf(out, "\n  The computation is a timed wait, so it takes no processor from the "
@@ -337,10 +338,10 @@ void summary_print_gpus(const struct run *run, int *section, FILE *out)
             unknown);
     for (size_t t = 0; t < run->trainings.count; t++) {
         const struct training *training = &run->trainings.list[t];
-        char name[64];
+        char name[160];
         if (training->kind != TRAINING_GPU)
             continue;
-        results_name(name, sizeof name, training->who, training->workers);
+        trainings_name(&run->trainings, training, name, sizeof name);
         fprintf(out, "%s  %-20s %d GPUs: %.2f%% after %.0f images of %s, %.0f s\n",
                 trained++ == 0 ? "\n" : "", name, training->workers, 100 * training->accuracy,
                 training->images, csv_table_field(&run->trainings.table, training->row, "dataset"),
