@@ -471,20 +471,6 @@ out:
     return status;
 }
 
-/* Rank 0 may still write its last files. If it fails, no rank may report success. The time-out does
- * not limit this, because the training is over. */
-static enum status await_files(struct world *world)
-{
-    const struct world kept = *world;
-    world->timeout_ms = world->stall_warning_ms = 0;
-    world->activity = NULL; /* the watchdog notices only whether the ranks live */
-    enum status status = world_barrier(world, NULL);
-    world->timeout_ms = kept.timeout_ms;
-    world->stall_warning_ms = kept.stall_warning_ms;
-    world->activity = kept.activity;
-    return status;
-}
-
 enum status train_generation(struct config *config, struct world *world,
                              struct generation *generation)
 {
@@ -506,10 +492,6 @@ enum status train_generation(struct config *config, struct world *world,
     if (csv_close(&trainer.report.metrics) != STATUS_OK &&
         (status == STATUS_OK || status == STATUS_STOPPED))
         status = STATUS_IO;
-    if (!generation && (status == STATUS_OK || status == STATUS_STOPPED)) {
-        enum status written = await_files(world);
-        status = written == STATUS_OK ? status : written;
-    }
 out:
     progress_clear(&trainer.report.progress);
     trainer_close(&trainer);

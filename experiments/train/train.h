@@ -17,7 +17,7 @@
  * Errors: one rank has logged the error. All ranks return STATUS_USAGE together. After any other
  * error the caller must end the other ranks (world_abort), because they wait. STATUS_DIVERGED if
  * the loss is not finite. STATUS_STOPPED, on all ranks, if a signal ended the run early and its
- * state is saved (stop.h). No rank returns STATUS_OK before rank 0 has written its files.
+ * state is saved (stop.h).
  */
 enum status train_run(struct config *config, struct world *world);
 

@@ -66,18 +66,6 @@ for library in '' --via-library; do
     ((code == 1)) || fail "a full disk of rank 0: exit $code: $(cat "$folder"/rank.*)"
 done
 
-# The same for its last write: the other rank has nothing left to do, and must not report success.
-port=$(free_port)
-mkdir "$folder/kept"
-ln -s /dev/full "$folder/kept/mlp.step-00000004.checkpoint.tmp"
-run=(timeout 100 "$psring" train --backend ring --model mlp --batch 8 --steps 4 --data "$data" --checkpoint "$folder/kept"
-    --rendezvous "tcp://127.0.0.1:$port" --world-size 2)
-"${run[@]}" --rank 1 >"$folder/rank.1" 2>&1 &
-code=0
-"${run[@]}" --rank 0 >"$folder/rank.0" 2>&1 || code=$?
-wait $! && fail "a full disk for the last checkpoint: rank 1 ended with 0"
-((code == 1)) || fail "a full disk for the last checkpoint: exit $code: $(cat "$folder"/rank.*)"
-
 # Every started rank reports the error in one line.
 all_say()
 {
