@@ -88,9 +88,9 @@ void spread_add(struct spread *spread, const struct measured *whole);
  * the interval then holds for all of them with 95% (Bonferroni), if all starts spread alike. A
  * measurement with more than twice the pooled deviation gets at least its own 95% interval, from
  * its own starts. Two starts can hide that one spreads more than the others. test_starts.c
- * simulates one with 15 times the spread. Of the comparisons with it, one in twelve among twenty
- * measurements shows a difference that is none, and one in seven among four. Nothing changes
- * without an interval or without degrees of freedom.
+ * simulates one with 15 times the spread, among equal times. One comparison with it in twelve then
+ * shows a difference if there are twenty measurements, and one in seven if there are four. Nothing
+ * changes without an interval or without degrees of freedom.
  */
 void starts_widen(struct measured *whole, const struct spread *spread, size_t claims);
 

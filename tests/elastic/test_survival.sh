@@ -4,11 +4,11 @@
 # step. A stopped rank may return after their end; it must not end the training, too. The program psring_shrink trains
 # with libpsring. Its ranks check that each step has the exact sum of its members.
 #
-# Without TRIALS: one trial of each kind with ring and rhd. With TRIALS: that many, of random kind, rank and moment, with
-# PROGRAM (train or psring_shrink; default: both in turn). Prints a row for each trial: program, backend, fault, rank, step
-# after which the others continued, seconds from the fault to their agreement. With TRIALS the script fails at the
-# end if they took longer than the time-out + 2 s in any trial. A busy machine can cause that.
-# Exits 77 (skipped) without namespaces.
+# Without TRIALS: one trial of each kind with ring and rhd. With TRIALS: that many trials. Kind, rank and moment are
+# random. PROGRAM is train or psring_shrink; by default they take turns. Prints a row for each trial: program, backend,
+# fault, rank, step after which the others continued, seconds from the fault to their agreement. With TRIALS the script
+# fails at the end if they took longer than the time-out + 2 s in any trial. A busy machine can cause that. Exits 77
+# (skipped) without namespaces.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
 . "$(dirname "$0")/../lib/train_lib.sh"

@@ -524,7 +524,7 @@ static int answers(const int *sockets, int count)
 }
 
 /* The newcomers' port takes no more connections for a while, as if their first packets were lost.
- * No look waits for them. They are admitted once they can be reached. */
+ * No look waits until they can be reached. They are admitted then. */
 Test(shrink_door, no_look_waits_for_a_newcomer, .timeout = 120)
 {
     enum { NEWCOMERS = 4, FILLERS = 3, LOOKS = 20 };
